@@ -1,0 +1,3 @@
+module github.com/openrnic/openrnic
+
+go 1.24.0

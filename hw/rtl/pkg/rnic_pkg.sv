@@ -1,0 +1,329 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Sizes, types and shared functions of the NIC: the contracts between its blocks.
+// docs/architecture.md tells how a packet walks through the modules that speak these types.
+
+package rnic_pkg;
+
+  // ---- sizes ---------------------------------------------------------------------------------
+  localparam int unsigned NumQp = 256;
+  localparam int unsigned NumCq = 256;
+  localparam int unsigned NumMr = 1024;
+  localparam int unsigned QpIdxW = $clog2(NumQp);
+  localparam int unsigned CqIdxW = $clog2(NumCq);
+  localparam int unsigned MrIdxW = $clog2(NumMr);
+  // QPN on the wire = QpnBase + index, so that QP0 and QP1 (SMI, GSI) are never ordinary QPs.
+  localparam logic [23:0] QpnBase = 24'h000100;
+  localparam int unsigned MaxSge = 4;
+  localparam int unsigned LogMaxQueue = 15;
+  localparam int unsigned MaxFrame = 9216;       // bytes without FCS
+  localparam int unsigned PktBufBytes = 65536;   // RX packet buffer
+  localparam int unsigned LogInflight = 7;       // messages in flight per QP
+  localparam int unsigned AxiIdW = 4;
+  localparam int unsigned BurstBeats = 64;       // longest AXI burst; bursts never cross 4 KiB
+
+  typedef logic [QpIdxW-1:0] qp_idx_t;
+  typedef logic [CqIdxW-1:0] cq_idx_t;
+  typedef logic [MrIdxW-1:0] mr_idx_t;
+  typedef logic [23:0] psn_t;
+  typedef logic [15:0] wqe_idx_t;  // free-running producer index
+
+  // AXI IDs, one per client: a client's transfers stay in order, clients may overtake each other.
+  typedef enum logic [AxiIdW-1:0] {
+    RdIdCmd = 4'd0,
+    RdIdWqe = 4'd1,
+    RdIdPayload = 4'd2
+  } rd_id_e;
+  typedef enum logic [AxiIdW-1:0] {
+    WrIdPayload = 4'd0,
+    WrIdCqe = 4'd1,
+    WrIdRsp = 4'd2
+  } wr_id_e;
+  localparam int unsigned NumRdClients = 3;
+  localparam int unsigned NumWrClients = 3;
+
+  // ---- QPN -----------------------------------------------------------------------------------
+  function automatic logic qpn_in_range(input logic [23:0] qpn);
+    return (qpn >> QpIdxW) == (QpnBase >> QpIdxW);
+  endfunction
+  function automatic qp_idx_t qpn_to_idx(input logic [23:0] qpn);
+    return qpn[QpIdxW-1:0];
+  endfunction
+  function automatic logic [23:0] idx_to_qpn(input qp_idx_t idx);
+    return QpnBase | 24'(idx);
+  endfunction
+
+  // ---- PSN arithmetic, modulo 2^24 (IBTA 9.7.1) ----------------------------------------------
+  // Distance from b to a, signed: positive when a is after b. The one compare of the design.
+  function automatic logic signed [23:0] psn_diff(input psn_t a, input psn_t b);
+    return signed'(a - b);
+  endfunction
+  function automatic logic psn_ge(input psn_t a, input psn_t b);
+    return psn_diff(a, b) >= 0;
+  endfunction
+  function automatic logic psn_gt(input psn_t a, input psn_t b);
+    return psn_diff(a, b) > 0;
+  endfunction
+
+  // path MTU code (1..5) -> bytes
+  function automatic logic [12:0] mtu_bytes(input logic [2:0] code);
+    return 13'd128 << code;
+  endfunction
+
+  // ---- wire constants ------------------------------------------------------------------------
+  localparam logic [15:0] EthIpv4 = 16'h0800;
+  localparam logic [15:0] EthIpv6 = 16'h86dd;
+  localparam logic [15:0] EthVlan = 16'h8100;
+  localparam logic [15:0] EthQinq = 16'h88a8;
+  localparam logic [15:0] RoceUdpPort = 16'd4791;
+
+  // BTH opcodes (IBTA table 38)
+  localparam logic [7:0] OpRcWriteFirst = 8'h06;
+  localparam logic [7:0] OpRcWriteMiddle = 8'h07;
+  localparam logic [7:0] OpRcWriteLast = 8'h08;
+  localparam logic [7:0] OpRcWriteLastImm = 8'h09;
+  localparam logic [7:0] OpRcWriteOnly = 8'h0a;
+  localparam logic [7:0] OpRcWriteOnlyImm = 8'h0b;
+  localparam logic [7:0] OpRcReadRequest = 8'h0c;
+  localparam logic [7:0] OpRcReadRespFirst = 8'h0d;
+  localparam logic [7:0] OpRcReadRespOnly = 8'h10;
+  localparam logic [7:0] OpRcAck = 8'h11;
+  localparam logic [7:0] OpRcAtomicAck = 8'h12;
+  localparam logic [7:0] OpCnp = 8'h81;
+
+  localparam logic [7:0] SynAck = 8'h1f;
+  localparam logic [7:0] SynNakSeq = 8'h60;
+  localparam logic [7:0] SynNakInvReq = 8'h61;
+  localparam logic [7:0] SynNakAccess = 8'h62;
+  localparam logic [7:0] SynNakOp = 8'h63;
+
+  // QP states (qp_state of hw/regs/layouts.yaml, 3 bits)
+  typedef enum logic [2:0] {
+    QpReset = 3'd0,
+    QpInit = 3'd1,
+    QpRtr = 3'd2,
+    QpRts = 3'd3,
+    QpSqd = 3'd4,
+    QpSqe = 3'd5,
+    QpErr = 3'd6,
+    QpNone = 3'd7
+  } qp_state_e;
+
+  localparam logic [2:0] QpTypeRc = 3'd2;
+  localparam logic [2:0] QpTypeUc = 3'd3;
+  localparam logic [2:0] QpTypeUd = 3'd4;
+
+  // ---- QP attributes: written by the command processor, read by everyone ----------------------
+  typedef struct packed {
+    qp_state_e    state;
+    logic [2:0]   qp_type;
+    logic [2:0]   path_mtu;
+    logic         remote_write;
+    logic         remote_read;
+    logic         remote_atomic;
+    logic         sq_stride128;
+    logic         ipv6;
+    logic         vlan;
+    logic [23:0]  pd;
+    logic [23:0]  dest_qpn;
+    cq_idx_t      send_cqn;
+    cq_idx_t      recv_cqn;
+    logic [15:0]  pkey;
+    logic [63:0]  sq_addr;
+    logic [3:0]   log_sq_size;
+    logic [15:0]  udp_sport;
+    logic [47:0]  dmac;       // first byte on the wire in [7:0]
+    logic [15:0]  vlan_tci;   // number (PCP in [15:13])
+    logic [7:0]   hop_limit;
+    logic [7:0]   traffic_class;
+    logic [19:0]  flow_label;
+    logic [127:0] sgid;       // byte 0 in [7:0]
+    logic [127:0] dgid;
+    // kept for query and for the transport
+    psn_t         sq_psn;
+    psn_t         rq_psn;
+    logic [63:0]  rq_addr;
+    logic [3:0]   log_rq_size;
+    logic [4:0]   timeout;
+    logic [2:0]   retry_cnt;
+    logic [2:0]   rnr_retry;
+    logic [4:0]   min_rnr_timer;
+    logic [7:0]   max_rd_atomic;
+    logic [7:0]   max_dest_rd_atomic;
+  } qp_attr_t;
+
+  // ---- memory regions ------------------------------------------------------------------------
+  typedef struct packed {
+    logic        valid;
+    logic [7:0]  variant;
+    logic [23:0] pd;
+    logic        local_write;
+    logic        remote_write;
+    logic        remote_read;
+    logic        remote_atomic;
+    logic [63:0] va;
+    logic [63:0] length;
+    logic [63:0] iova;
+  } mr_t;
+
+  typedef enum logic [1:0] {
+    MrLocalRead,
+    MrLocalWrite,
+    MrRemoteWrite,
+    MrRemoteRead
+  } mr_need_e;
+
+  // 1 when [va, va+len) of the key lies in the MR, PD and right fit. len 0 is not passed here:
+  // zero-length accesses are not checked (IBTA 9.7.4.1.4 and Linux rxe agree).
+  function automatic logic mr_check(input mr_t mr, input logic [31:0] key, input logic [23:0] pd,
+                                    input logic [63:0] va, input logic [31:0] len,
+                                    input mr_need_e need);
+    logic [63:0] off;
+    logic right;
+    off = va - mr.va;
+    unique case (need)
+      MrLocalRead: right = 1'b1;
+      MrLocalWrite: right = mr.local_write;
+      MrRemoteWrite: right = mr.remote_write;
+      default: right = mr.remote_read;
+    endcase
+    return mr.valid && mr.variant == key[7:0] && (key >> (MrIdxW + 8)) == 0 && mr.pd == pd &&
+           right && va >= mr.va && off < mr.length && 64'(len) <= mr.length - off;
+  endfunction
+  function automatic mr_idx_t mr_key_idx(input logic [31:0] key);
+    return key[8+:MrIdxW];
+  endfunction
+
+  // ---- between the receive front end and the transport -----------------------------------------
+  typedef struct packed {
+    logic [7:0]   opcode;
+    logic [1:0]   pad;
+    logic         solicited;
+    logic         ack_req;
+    logic         fecn;
+    logic         becn;
+    logic [1:0]   ecn;
+    logic [15:0]  pkey;
+    logic [23:0]  dest_qp;
+    psn_t         psn;
+    logic [63:0]  va;
+    logic [31:0]  rkey;
+    logic [31:0]  dma_len;
+    logic [31:0]  imm;
+    logic [7:0]   syndrome;
+    logic [23:0]  msn;
+    logic [23:0]  src_qp;
+    logic [31:0]  qkey;
+    logic [63:0]  swap_add;
+    logic [63:0]  compare;
+    logic         ipv6;
+    logic [127:0] sip;
+    logic [127:0] dip;
+    logic [12:0]  payload_len;  // without pad; > 4096 is saturated to 8191
+    logic [15:0]  payload_off;
+  } rx_meta_t;
+
+  // What becomes of the payload of the packet whose metadata was popped last.
+  typedef enum logic {
+    PayloadDrop,
+    PayloadStream
+  } payload_cmd_e;
+
+  // ---- responder -> payload writer: one per packet that has an effect, in order -----------------
+  typedef struct packed {
+    qp_idx_t     qp;
+    logic        has_payload;   // stream `len` bytes to `iova`
+    logic [63:0] iova;
+    logic [12:0] len;
+    logic        ack;           // acknowledge when the write has finished
+    logic        last;          // ends a message (counted as rx_write_requests)
+    psn_t        psn;
+    logic [23:0] msn;
+    logic [7:0]  syndrome;
+  } rx_write_t;
+
+  // ---- acknowledges to send --------------------------------------------------------------------
+  typedef struct packed {
+    qp_idx_t     qp;
+    psn_t        psn;
+    logic [23:0] msn;
+    logic [7:0]  syndrome;
+  } ack_t;
+
+  // ---- acknowledges received: transport -> completion engine ------------------------------------
+  typedef struct packed {
+    qp_idx_t     qp;
+    psn_t        psn;
+    logic [23:0] msn;
+    logic [7:0]  syndrome;
+  } ack_rx_t;
+
+  // ---- requester -> egress: one per packet --------------------------------------------------------
+  typedef struct packed {
+    qp_idx_t     qp;
+    wqe_idx_t    wqe;
+    logic [7:0]  opcode;
+    psn_t        psn;
+    logic        ack_req;
+    logic        solicited;
+    logic        has_reth;
+    logic        has_imm;
+    logic [63:0] va;
+    logic [31:0] rkey;
+    logic [31:0] dma_len;
+    logic [31:0] imm;
+    logic [12:0] len;           // payload bytes without pad
+  } tx_pkt_t;
+
+  // ---- requester -> payload reader: fragments of the packets above, in order ------------------------
+  typedef struct packed {
+    logic [63:0] iova;
+    logic [12:0] len;           // 1 to 4096
+    logic        last;          // last fragment of its packet
+  } tx_frag_t;
+
+  // A packet could not be sent: host memory answered a payload read with an error.
+  typedef struct packed {
+    qp_idx_t  qp;
+    wqe_idx_t wqe;
+  } tx_err_t;
+
+  // ---- completions ------------------------------------------------------------------------------------
+  typedef struct packed {
+    cq_idx_t     cqn;
+    wqe_idx_t    index;
+    logic [7:0]  opcode;
+    logic [7:0]  status;
+    qp_idx_t     qp;
+    logic [7:0]  syndrome;
+    logic [31:0] byte_len;
+    logic [31:0] imm;
+    logic [23:0] src_qp;
+    logic        with_imm;
+    logic        with_inv;
+    logic        with_grh;
+  } cqe_ev_t;
+
+  // ---- command processor -> owners of per-QP state (responder, requester) -----------------------------
+  typedef enum logic {
+    QpStateInit,   // set everything for a new connection; psn = first PSN
+    QpStateQuery
+  } qp_admin_e;
+  typedef struct packed {
+    qp_admin_e op;
+    qp_idx_t   qp;
+    psn_t      psn;
+  } qp_admin_t;
+  typedef struct packed {
+    psn_t        expected_psn;
+    logic [23:0] msn;
+  } rsp_query_t;
+  typedef struct packed {
+    psn_t     next_psn;
+    psn_t     una_psn;
+    wqe_idx_t pi;
+    wqe_idx_t next;
+    wqe_idx_t ci;
+  } req_query_t;
+
+endpackage
