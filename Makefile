@@ -1,9 +1,70 @@
 # SPDX-License-Identifier: Apache-2.0
-.PHONY: generate generate-check
+#
+#   make demo        build everything and move a file between two simulated NICs
+#   make test        all tests
+#   make help        the other targets
 
-# Everything that follows from hw/regs (committed; generate-check fails when it is out of date).
-generate:
-	go run ./cmd/regmap
+SHELL := /bin/bash
+GO ?= $(shell command -v go || echo /usr/local/go/bin/go)
+export OBJCACHE := $(shell command -v ccache)
+WIDTHS := 64 512
+RTL := $(wildcard hw/rtl/*/*.sv hw/rtl/*.sv hw/rtl/*.f)
+DEMO_FLAGS ?=
 
-generate-check:
-	go run ./cmd/regmap -check
+.DEFAULT_GOAL := help
+.PHONY: help tools lib demo test test-go test-rtl lint lint-rtl lint-go generate check-generated bench synth-check clean
+
+help: ## this list
+	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 20
+
+tools: ## check the tools and install what is missing
+	@.ci/tools.sh build
+
+lib: tools ## Verilator model libraries of all widths (build/lib/)
+	@for w in $(WIDTHS); do verilator/build.sh $$w || exit 1; done
+
+build/rnic: tools FORCE
+	@mkdir -p build && $(GO) build -o build/rnic ./cmd/rnic
+FORCE:
+
+demo: lib build/rnic ## transfer a file between two simulated NICs (DEMO_FLAGS="--width 64 --file F")
+	@build/rnic demo $(DEMO_FLAGS)
+
+generate: tools ## regenerate everything that comes from hw/regs/ and the CRC tables
+	@$(GO) run ./cmd/regmap && $(GO) run ./cmd/crcgen
+
+check-generated: tools ## fail if a generated file is not current
+	@$(GO) run ./cmd/regmap -check && $(GO) run ./cmd/crcgen -check
+
+lint: lint-rtl lint-go ## all linters
+
+lint-rtl: tools ## Verilator -Wall at every datapath width
+	@for w in 64 128 256 512; do \
+	  verilator --lint-only -Wall -f hw/rtl/rnic.f --top-module rnic_core -GDataW=$$w || exit 1; \
+	  echo "ok   lint rnic_core DataW=$$w"; done
+
+lint-go: tools ## gofmt, vet, staticcheck
+	@out=$$(gofmt -l cmd cosim driver hw verilator 2>/dev/null); [ -z "$$out" ] || { echo "gofmt: $$out"; exit 1; }
+	@$(GO) vet ./... && $(GO) tool staticcheck ./... && echo "ok   gofmt, vet, staticcheck"
+
+test: ## every test: generated files, lint, RTL benches, Go and co-simulation tests
+	@.ci/tools.sh test
+	@$(MAKE) --no-print-directory check-generated lint test-rtl lib
+	@$(MAKE) --no-print-directory test-go
+
+test-rtl: tools ## unit benches of the RTL at 64 and 512 bit
+	@for tb in $(sort $(notdir $(basename $(wildcard hw/tb/*_tb.sv)))); do \
+	  for w in $(WIDTHS); do hw/tb/run.sh $$tb $$w || exit 1; done; done
+
+test-go: lib ## Go tests, co-simulation tests included
+	@$(GO) test -count=1 -timeout 40m ./...
+
+bench: lib build/rnic ## performance table and build/bench.json
+	@build/rnic bench --json build/bench.json
+
+synth-check: ## elaborate the RTL in Yosys with the slang front end, both widths
+	@.ci/tools.sh synth
+	@hw/synth/check.sh
+
+clean: ## remove build/
+	rm -rf build
