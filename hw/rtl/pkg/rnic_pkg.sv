@@ -237,6 +237,7 @@ package rnic_pkg;
     logic [12:0] len;
     logic        ack;           // acknowledge when the write has finished
     logic        last;          // ends a message (counted as rx_write_requests)
+    logic        init;          // no packet: a new connection, the writer forgets errors of this QP
     psn_t        psn;
     logic [23:0] msn;
     logic [7:0]  syndrome;
@@ -325,5 +326,26 @@ package rnic_pkg;
     wqe_idx_t next;
     wqe_idx_t ci;
   } req_query_t;
+
+  // ---- command processor -> tables ------------------------------------------------------------------------
+  typedef enum logic [1:0] {
+    QpCmdRead,
+    QpCmdWrite,    // attributes and state, if the QP is in the state given
+    QpCmdState     // the state, whatever it was
+  } qp_cmd_e;
+  typedef enum logic [1:0] {
+    CqCmdQuery,
+    CqCmdCreate,
+    CqCmdDestroy
+  } cq_cmd_e;
+  typedef struct packed {
+    logic        exists;
+    logic        overrun;
+    logic [3:0]  log_size;
+    logic [7:0]  eqn;
+    logic [63:0] addr;
+    logic [23:0] pi;
+    logic [23:0] ci;
+  } cq_ctx_t;
 
 endpackage
