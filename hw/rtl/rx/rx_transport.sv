@@ -1,0 +1,580 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Transport layer, receive side: takes accepted packets one after the other and decides what each
+// of them does. RC RDMA WRITE requests are executed (responder: IBTA 9.7.4, 9.9), acknowledges go to the
+// requester, all other packets are refused or dropped, each with one transport_drop event.
+//
+// Throughput: one packet per 4 cycles when the QP and MR ports answer in the cycle after the request;
+// latency 5 cycles from metadata at the input to the outputs (one more than the interval, because the
+// responder state of a waiting packet is read ahead while its predecessor is being decided).
+// Back-pressure: one register in front of each output; a packet is decided only when all of these are
+// free, so a stalled output stalls the block and, through meta_ready_o, the packet buffer.
+//
+// Steps of a packet: launch (metadata and responder state are taken) - Lookup (QP attributes and MR
+// are asked for and answered) - Check (compares, registered) - Act (verdict, new state, outputs; the next
+// packet is launched in the same cycle). The state RAM is written one cycle after Act.
+//
+// Order is kept by sending everything that leads to an acknowledge, also duplicates and NAKs, through
+// wr_o: the payload writer acknowledges after all earlier writes have finished. A fatal NAK asks for the QP's
+// error state and sets `dead`, so that nothing of this QP is executed even before the QP table has changed.
+
+module rx_transport
+  import rnic_pkg::*;
+(
+  input  logic         clk_i,
+  input  logic         rst_ni,
+  input  logic [7:0]   coalesce_i,
+
+  input  logic         meta_valid_i,
+  output logic         meta_ready_o,
+  // verilator lint_off UNUSEDSIGNAL
+  input  rx_meta_t     meta_i,          // fields of services this block does not offer stay unread
+  // verilator lint_on UNUSEDSIGNAL
+  output logic         pcmd_valid_o,
+  input  logic         pcmd_ready_i,
+  output payload_cmd_e pcmd_o,
+
+  output logic         qp_req_valid_o,
+  input  logic         qp_req_ready_i,
+  output qp_idx_t      qp_req_idx_o,
+  input  logic         qp_rsp_valid_i,
+  // verilator lint_off UNUSEDSIGNAL
+  input  qp_attr_t     qp_rsp_i,        // only the attributes that a receiver compares are read
+  // verilator lint_on UNUSEDSIGNAL
+
+  output logic         mr_req_valid_o,
+  input  logic         mr_req_ready_i,
+  output mr_idx_t      mr_req_idx_o,
+  input  logic         mr_rsp_valid_i,
+  input  mr_t          mr_rsp_i,
+
+  output logic         wr_valid_o,
+  input  logic         wr_ready_i,
+  output rx_write_t    wr_o,
+
+  output logic         ackrx_valid_o,
+  input  logic         ackrx_ready_i,
+  output ack_rx_t      ackrx_o,
+
+  output logic         qp_err_valid_o,
+  input  logic         qp_err_ready_i,
+  output qp_idx_t      qp_err_idx_o,
+
+  input  logic         adm_valid_i,
+  output logic         adm_ready_o,
+  input  qp_admin_t    adm_i,
+  output logic         adm_rsp_valid_o,
+  output rsp_query_t   adm_rsp_o,
+
+  input  logic         drain_i,
+  output logic         drain_done_o,
+  output logic         idle_o,
+
+  output logic         ev_drop_valid_o,
+  output logic [3:0]   ev_drop_o
+);
+
+  // transport_drop of hw/regs/csr.yaml, in the 4 bits of ev_drop_o
+  typedef enum logic [3:0] {
+    DropQpn = 4'd0,
+    DropQpState = 4'd1,
+    DropService = 4'd2,
+    DropAddress = 4'd3,
+    DropPkey = 4'd4,
+    DropDuplicate = 4'd5,
+    DropOutOfSequence = 4'd6,
+    DropUnsupported = 4'd7,
+    DropNakInvReq = 4'd8,
+    DropNakAccess = 4'd9,
+    DropReservedAeth = 4'd12,
+    DropCnp = 4'd13
+  } drop_e;
+
+  // Responder state of one QP.
+  typedef struct packed {
+    logic        dead;        // a fatal NAK was sent: nothing more until the next connection
+    logic        nak_sent;    // NAK sequence error sent, expected PSN not seen since
+    logic        in_msg;      // First seen, Last not yet
+    logic [7:0]  since_ack;   // request packets executed since the last acknowledge
+    psn_t        epsn;        // expected PSN
+    logic [23:0] msn;         // messages completed
+    logic [31:0] rkey;        // of the message under way
+    logic [63:0] va;          // where its next byte goes
+    logic [31:0] remaining;   // bytes still to come
+  } rsp_state_t;
+
+  // What a packet keeps while it is decided.
+  typedef struct packed {
+    logic         in_range;   // QPN has a slot in the QP table
+    qp_idx_t      qp;
+    logic [7:0]   opcode;
+    logic [1:0]   pad;
+    logic         ack_req;
+    logic [15:0]  pkey;
+    psn_t         psn;
+    logic [63:0]  va;
+    logic [31:0]  rkey;
+    logic [31:0]  dma_len;
+    logic [7:0]   syndrome;
+    logic [23:0]  msn;
+    logic         ipv6;
+    logic [127:0] sip;
+    logic [127:0] dip;
+    logic [12:0]  payload_len;
+  } pkt_t;
+
+  typedef struct packed {
+    logic first;       // RDMA WRITE First ..
+    logic middle;
+    logic last;
+    logic only;
+    logic write;       // one of the four
+    logic other_req;   // request that is refused by NAK
+    logic read_req;    // of these, READ and atomics: a duplicate is not acknowledged by an ACK
+    logic ack;
+    logic response;    // ACK, READ response, ATOMIC ACK
+    logic cnp;
+  } class_t;
+
+  // QP attributes and compares with them
+  typedef struct packed {
+    qp_state_e   state;
+    logic [2:0]  qp_type;
+    logic [2:0]  path_mtu;
+    logic        remote_write;
+    logic [23:0] pd;
+    logic        addr_ok;
+    logic        pkey_ok;
+  } qp_view_t;
+
+  typedef struct packed {
+    logic        drop;        // without any answer, for `reason`
+    drop_e       reason;
+    logic        fwd_ack;     // to the requester
+    logic        duplicate;
+    logic        ahead;
+    logic        op_ok;       // a WRITE, allowed to the peer, in its place in the message, of the right lengths
+    logic        access_ok;
+    logic [63:0] iova;
+  } check_t;
+
+  typedef struct packed {
+    logic       has_drop;
+    drop_e      reason;
+    logic       has_wr;
+    rx_write_t  wr;
+    logic       fwd_ack;
+    logic       fatal;
+    logic       set_state;
+    rsp_state_t st;
+  } act_t;
+
+  typedef enum logic [2:0] {
+    StIdle,
+    StLookup,
+    StCheck,
+    StAct,
+    StAdmin
+  } state_e;
+
+  // ---- functions: what one step computes ---------------------------------------------------------
+  // verilator lint_off UNUSEDSIGNAL
+  // (each function takes whole structs and reads the fields that it needs)
+  function automatic class_t classify(input logic [7:0] op);
+    class_t c;
+    c.first = op == OpRcWriteFirst;
+    c.middle = op == OpRcWriteMiddle;
+    c.last = op == OpRcWriteLast;
+    c.only = op == OpRcWriteOnly;
+    c.write = c.first || c.middle || c.last || c.only;
+    c.read_req = op inside {OpRcReadRequest, 8'h13, 8'h14};
+    c.other_req = op inside {[8'h00 : 8'h05], OpRcWriteLastImm, OpRcWriteOnlyImm, 8'h16, 8'h17} ||
+                  c.read_req;
+    c.ack = op == OpRcAck;
+    c.response = op inside {[OpRcReadRespFirst : OpRcAtomicAck]};
+    c.cnp = op == OpCnp;
+    return c;
+  endfunction
+
+  function automatic logic needs_mr(input class_t c, input logic [31:0] dma_len);
+    return c.write && !(c.only && dma_len == 0);
+  endfunction
+
+  // IBTA 10.9.3: the same partition (15 bits, 0 is no partition), at least one side a full member.
+  function automatic logic pkey_match(input logic [15:0] a, input logic [15:0] b);
+    return a[14:0] == b[14:0] && a[14:0] != 0 && (a[15] || b[15]);
+  endfunction
+
+  // IBTA table 45: 000 ACK, 001 RNR NAK, 011 NAK with codes 0 to 3 on RC; all else is reserved.
+  function automatic logic aeth_reserved(input logic [7:0] syn);
+    return syn[7] || syn[6:5] == 2'b10 || (syn[6:5] == 2'b11 && syn[4:0] > 5'd3);
+  endfunction
+
+  function automatic logic service_ok(input logic [2:0] qp_type, input logic [2:0] op_service);
+    return (qp_type == QpTypeRc && op_service == 3'b000) ||
+           (qp_type == QpTypeUc && op_service == 3'b001) ||
+           (qp_type == QpTypeUd && op_service == 3'b011);
+  endfunction
+
+  function automatic check_t check(input pkt_t p, input qp_view_t q, input mr_t mr,
+                                   input rsp_state_t st);
+    check_t k;
+    class_t c;
+    logic [12:0] mtu;
+    logic [63:0] va;
+    logic [31:0] len;
+    logic seq_ok, len_ok, state_ok, start;
+    c = classify(p.opcode);
+    mtu = mtu_bytes(q.path_mtu);
+    start = c.first || c.only;
+    state_ok = (q.state == QpRts || q.state == QpSqd || (q.state == QpRtr && !c.response)) &&
+               !st.dead;
+
+    k = '0;
+    k.drop = 1'b1;
+    if (!p.in_range || q.state == QpNone) k.reason = DropQpn;
+    else if (c.cnp) k.reason = DropCnp;
+    else if (!state_ok) k.reason = DropQpState;
+    else if (!service_ok(q.qp_type, p.opcode[7:5])) k.reason = DropService;
+    else if (q.qp_type != QpTypeRc) k.reason = DropUnsupported;
+    else if (!q.addr_ok) k.reason = DropAddress;
+    else if (!q.pkey_ok) k.reason = DropPkey;
+    else if (c.ack && aeth_reserved(p.syndrome)) k.reason = DropReservedAeth;
+    else if (!(c.ack || c.write || c.other_req)) k.reason = DropUnsupported;
+    else k.drop = 1'b0;
+
+    k.fwd_ack = c.ack;
+    k.duplicate = psn_gt(st.epsn, p.psn) || (p.psn ^ st.epsn) == 24'h800000;
+    k.ahead = psn_gt(p.psn, st.epsn);
+
+    seq_ok = c.write && start == !st.in_msg;
+    len_ok = 2'(p.payload_len[1:0] + p.pad) == 2'd0 && p.payload_len <= mtu;
+    if (c.first || c.middle) len_ok = len_ok && p.payload_len == mtu;
+    if (c.first) len_ok = len_ok && p.dma_len > 32'(mtu) && p.dma_len <= 32'h8000_0000;
+    if (c.middle) len_ok = len_ok && st.remaining > 32'(mtu);
+    if (c.last) len_ok = len_ok && p.payload_len != 0 && st.remaining == 32'(p.payload_len);
+    if (c.only) len_ok = len_ok && p.dma_len == 32'(p.payload_len);
+    k.op_ok = q.remote_write && seq_ok && len_ok;
+
+    va = start ? p.va : st.va;
+    len = start ? p.dma_len : st.remaining;
+    k.access_ok = !needs_mr(c, p.dma_len) ||
+                  mr_check(mr, start ? p.rkey : st.rkey, q.pd, va, len, MrRemoteWrite);
+    k.iova = mr.iova + (va - mr.va);
+    return k;
+  endfunction
+
+  function automatic act_t act(input pkt_t p, input check_t k, input rsp_state_t st,
+                               input logic [7:0] coalesce);
+    act_t a;
+    class_t c;
+    logic start, ends;
+    logic [8:0] since;
+    c = classify(p.opcode);
+    start = c.first || c.only;
+    ends = c.last || c.only;
+    since = 9'(st.since_ack) + 9'd1;
+
+    a = '0;
+    a.st = st;
+    a.reason = k.reason;
+    a.wr.qp = p.qp;
+    a.wr.iova = k.iova;
+    a.wr.len = p.payload_len;
+    a.wr.psn = p.psn;
+    a.wr.msn = st.msn;
+    a.wr.ack = 1'b1;
+    a.wr.syndrome = SynAck;
+    if (k.drop) begin
+      a.has_drop = 1'b1;
+    end else if (k.fwd_ack) begin
+      a.fwd_ack = 1'b1;
+    end else if (k.duplicate) begin
+      a.has_drop = 1'b1;
+      a.reason = DropDuplicate;
+      a.has_wr = !c.read_req;
+      a.wr.psn = st.epsn - 24'd1;
+    end else if (k.ahead) begin
+      a.has_drop = 1'b1;
+      a.reason = DropOutOfSequence;
+      a.has_wr = !st.nak_sent;
+      a.wr.psn = st.epsn;
+      a.wr.syndrome = SynNakSeq;
+      a.set_state = 1'b1;
+      a.st.nak_sent = 1'b1;
+    end else if (!k.op_ok || !k.access_ok) begin
+      a.has_drop = 1'b1;
+      if (!c.write) a.reason = DropUnsupported;
+      else a.reason = k.op_ok ? DropNakAccess : DropNakInvReq;
+      a.has_wr = 1'b1;
+      a.wr.syndrome = k.op_ok ? SynNakAccess : SynNakInvReq;
+      a.fatal = 1'b1;
+      a.set_state = 1'b1;
+      a.st.dead = 1'b1;
+      a.st.in_msg = 1'b0;
+    end else begin
+      a.has_wr = 1'b1;
+      a.wr.has_payload = p.payload_len != 0;
+      a.wr.last = ends;
+      a.wr.ack = p.ack_req || (coalesce != 0 && since >= 9'(coalesce));
+      a.set_state = 1'b1;
+      a.st.nak_sent = 1'b0;
+      a.st.epsn = st.epsn + 24'd1;
+      a.st.in_msg = !ends;
+      if (ends) begin
+        a.st.msn = st.msn + 24'd1;
+        a.wr.msn = st.msn + 24'd1;
+      end
+      if (a.wr.ack) a.st.since_ack = 8'd0;
+      else if (!since[8]) a.st.since_ack = since[7:0];
+      if (start) a.st.rkey = p.rkey;
+      a.st.va = (start ? p.va : st.va) + 64'(p.payload_len);
+      a.st.remaining = (start ? p.dma_len : st.remaining) - 32'(p.payload_len);
+    end
+    return a;
+  endfunction
+
+  // verilator lint_on UNUSEDSIGNAL
+
+  // ---- registers -----------------------------------------------------------------------------------
+  state_e     state_q;
+  pkt_t       p_q;
+  rsp_state_t st_q;
+  qp_view_t   q_q;
+  mr_t        mr_q;
+  check_t     k_q;
+  qp_admin_t  adm_q;
+  logic       qp_req_q, mr_req_q;    // request not taken yet
+  logic       qp_wait_q, mr_wait_q;  // answer outstanding
+  logic       ahead_ok_q;            // the RAM's output is the state of the packet at the input
+
+  logic       pcmd_v_q, wr_v_q, ackrx_v_q, err_v_q;
+  payload_cmd_e pcmd_q;
+  rx_write_t  wr_q;
+  ack_rx_t    ackrx_q;
+  qp_idx_t    err_q;
+
+  // ---- responder state RAM --------------------------------------------------------------------------
+  logic       wb_q;                  // write-back of wb_st_q
+  qp_idx_t    wb_idx_q;
+  rsp_state_t wb_st_q, ram_st;
+  logic       ram_re, adm_fire;
+  qp_idx_t    head_qp;
+  assign head_qp = qpn_to_idx(meta_i.dest_qp);
+  assign adm_fire = adm_valid_i && adm_ready_o;
+  assign ram_re = adm_fire || (meta_valid_i && !ahead_ok_q && !wb_q && state_q != StAct &&
+                              state_q != StAdmin);
+
+  rnic_ram #(.Width($bits(rsp_state_t)), .Depth(NumQp)) u_state (
+    .clk_i,
+    .we_i(wb_q), .waddr_i(wb_idx_q), .wdata_i(wb_st_q),
+    .re_i(ram_re), .raddr_i(adm_fire ? adm_i.qp : head_qp), .rdata_o(ram_st)
+  );
+
+  // ---- control ----------------------------------------------------------------------------------------
+  logic outs_free, act_go, launch, lookup_done;
+  assign outs_free = (!pcmd_v_q || pcmd_ready_i) && (!wr_v_q || wr_ready_i) &&
+                     (!ackrx_v_q || ackrx_ready_i) && (!err_v_q || qp_err_ready_i);
+  assign act_go = state_q == StAct && outs_free;
+  assign launch = meta_valid_i && ahead_ok_q && !adm_valid_i && (state_q == StIdle || act_go);
+  assign lookup_done = (!qp_wait_q || qp_rsp_valid_i) && (!mr_wait_q || mr_rsp_valid_i);
+
+  assign meta_ready_o = launch;
+  assign adm_ready_o = state_q == StIdle && !wb_q;
+  assign pcmd_valid_o = pcmd_v_q;
+  assign pcmd_o = pcmd_q;
+  assign wr_valid_o = wr_v_q;
+  assign wr_o = wr_q;
+  assign ackrx_valid_o = ackrx_v_q;
+  assign ackrx_o = ackrx_q;
+  assign qp_err_valid_o = err_v_q;
+  assign qp_err_idx_o = err_q;
+  assign qp_req_valid_o = qp_req_q;
+  assign qp_req_idx_o = p_q.qp;
+  assign mr_req_valid_o = mr_req_q;
+  assign mr_req_idx_o = mr_key_idx(
+      p_q.opcode == OpRcWriteFirst || p_q.opcode == OpRcWriteOnly ? p_q.rkey : st_q.rkey);
+  assign idle_o = state_q == StIdle && !pcmd_v_q && !wr_v_q && !ackrx_v_q && !err_v_q;
+
+  act_t a;  // of the packet in StAct
+  always_comb begin
+    a = '0;
+    if (state_q == StAct) a = act(p_q, k_q, st_q, coalesce_i);
+  end
+
+  always_ff @(posedge clk_i) begin
+    if (!rst_ni) begin
+      state_q <= StIdle;
+      qp_req_q <= 1'b0;
+      mr_req_q <= 1'b0;
+      qp_wait_q <= 1'b0;
+      mr_wait_q <= 1'b0;
+      ahead_ok_q <= 1'b0;
+      wb_q <= 1'b0;
+      pcmd_v_q <= 1'b0;
+      wr_v_q <= 1'b0;
+      ackrx_v_q <= 1'b0;
+      err_v_q <= 1'b0;
+      adm_rsp_valid_o <= 1'b0;
+      ev_drop_valid_o <= 1'b0;
+    end else begin
+      wb_q <= 1'b0;
+      adm_rsp_valid_o <= 1'b0;
+      ev_drop_valid_o <= 1'b0;
+      if (pcmd_ready_i) pcmd_v_q <= 1'b0;
+      if (wr_ready_i) wr_v_q <= 1'b0;
+      if (ackrx_ready_i) ackrx_v_q <= 1'b0;
+      if (qp_err_ready_i) err_v_q <= 1'b0;
+      if (qp_req_ready_i) qp_req_q <= 1'b0;
+      if (mr_req_ready_i) mr_req_q <= 1'b0;
+      if (ram_re) ahead_ok_q <= !adm_fire;
+
+      unique case (state_q)
+        StIdle: begin
+          if (adm_fire) begin
+            adm_q <= adm_i;
+            state_q <= StAdmin;
+          end
+        end
+
+        StLookup: begin
+          if (qp_wait_q && qp_rsp_valid_i) begin
+            qp_wait_q <= 1'b0;
+            q_q <= '{
+              state: qp_rsp_i.state,
+              qp_type: qp_rsp_i.qp_type,
+              path_mtu: qp_rsp_i.path_mtu,
+              remote_write: qp_rsp_i.remote_write,
+              pd: qp_rsp_i.pd,
+              addr_ok: p_q.sip == qp_rsp_i.dgid && p_q.dip == qp_rsp_i.sgid &&
+                       p_q.ipv6 == qp_rsp_i.ipv6,
+              pkey_ok: pkey_match(p_q.pkey, qp_rsp_i.pkey)
+            };
+          end
+          if (mr_wait_q && mr_rsp_valid_i) begin
+            mr_wait_q <= 1'b0;
+            mr_q <= mr_rsp_i;
+          end
+          if (lookup_done) state_q <= StCheck;
+        end
+
+        StCheck: begin
+          k_q <= check(p_q, q_q, mr_q, st_q);
+          state_q <= StAct;
+        end
+
+        StAct: begin
+          if (outs_free) begin
+            state_q <= StIdle;
+            ahead_ok_q <= 1'b0;
+            if (p_q.payload_len != 0) begin
+              pcmd_v_q <= 1'b1;
+              pcmd_q <= a.has_wr && a.wr.has_payload ? PayloadStream : PayloadDrop;
+            end
+            if (a.has_wr) begin
+              wr_v_q <= 1'b1;
+              wr_q <= a.wr;
+            end
+            if (a.fwd_ack) begin
+              ackrx_v_q <= 1'b1;
+              ackrx_q <= '{qp: p_q.qp, psn: p_q.psn, msn: p_q.msn, syndrome: p_q.syndrome};
+            end
+            if (a.fatal) begin
+              err_v_q <= 1'b1;
+              err_q <= p_q.qp;
+            end
+            if (a.set_state) begin
+              wb_q <= 1'b1;
+              wb_idx_q <= p_q.qp;
+              wb_st_q <= a.st;
+            end
+            if (a.has_drop) begin
+              ev_drop_valid_o <= 1'b1;
+              ev_drop_o <= a.reason;
+            end
+          end
+        end
+
+        default: begin  // StAdmin
+          if (adm_q.op == QpStateQuery) begin
+            adm_rsp_valid_o <= 1'b1;
+            adm_rsp_o <= '{expected_psn: ram_st.epsn, msn: ram_st.msn};
+            state_q <= StIdle;
+          end else if (!wr_v_q || wr_ready_i) begin
+            // the writer forgets the errors of the QP's former connection
+            wr_v_q <= 1'b1;
+            wr_q <= '0;
+            wr_q.qp <= adm_q.qp;
+            wr_q.init <= 1'b1;
+            wb_q <= 1'b1;
+            wb_idx_q <= adm_q.qp;
+            wb_st_q <= '0;
+            wb_st_q.epsn <= adm_q.psn;
+            adm_rsp_valid_o <= 1'b1;
+            adm_rsp_o <= '{expected_psn: adm_q.psn, msn: 24'd0};
+            state_q <= StIdle;
+          end
+        end
+      endcase
+
+      if (launch) begin
+        state_q <= StLookup;
+        ahead_ok_q <= 1'b0;
+        p_q <= '{
+          in_range: qpn_in_range(meta_i.dest_qp),
+          qp: head_qp,
+          opcode: meta_i.opcode,
+          pad: meta_i.pad,
+          ack_req: meta_i.ack_req,
+          pkey: meta_i.pkey,
+          psn: meta_i.psn,
+          va: meta_i.va,
+          rkey: meta_i.rkey,
+          dma_len: meta_i.dma_len,
+          syndrome: meta_i.syndrome,
+          msn: meta_i.msn,
+          ipv6: meta_i.ipv6,
+          sip: meta_i.sip,
+          dip: meta_i.dip,
+          payload_len: meta_i.payload_len
+        };
+        // read ahead before the packet in StAct changed it: take the new state of the same QP
+        st_q <= state_q == StAct && a.set_state && p_q.qp == head_qp ? a.st : ram_st;
+        qp_req_q <= qpn_in_range(meta_i.dest_qp);
+        qp_wait_q <= qpn_in_range(meta_i.dest_qp);
+        mr_req_q <= qpn_in_range(meta_i.dest_qp) &&
+                    needs_mr(classify(meta_i.opcode), meta_i.dma_len);
+        mr_wait_q <= qpn_in_range(meta_i.dest_qp) &&
+                     needs_mr(classify(meta_i.opcode), meta_i.dma_len);
+      end
+    end
+  end
+
+  // ---- drain --------------------------------------------------------------------------------------------
+  // One mark on the packet inside and on each output register that was full at the rise; the marks of the
+  // packet move on to the outputs that it fills.
+  logic       drain_q, mark_pkt_q;
+  logic [3:0] mark_out_q, out_v, out_rdy, out_load;
+  assign out_v = {pcmd_v_q, wr_v_q, ackrx_v_q, err_v_q};
+  assign out_rdy = {pcmd_ready_i, wr_ready_i, ackrx_ready_i, qp_err_ready_i};
+  assign out_load = {p_q.payload_len != 0, a.has_wr, a.fwd_ack, a.fatal};
+  assign drain_done_o = drain_i && drain_q && !mark_pkt_q && mark_out_q == 4'd0;
+
+  always_ff @(posedge clk_i) begin
+    if (!rst_ni) begin
+      drain_q <= 1'b0;
+      mark_pkt_q <= 1'b0;
+      mark_out_q <= 4'd0;
+    end else begin
+      drain_q <= drain_i;
+      if (drain_i && !drain_q) begin
+        mark_pkt_q <= state_q != StIdle && !act_go && state_q != StAdmin;
+        mark_out_q <= (out_v & ~out_rdy) | (act_go ? out_load : 4'd0);
+      end else begin
+        if (act_go) mark_pkt_q <= 1'b0;
+        mark_out_q <= (mark_out_q & ~out_rdy) | (act_go && mark_pkt_q ? out_load : 4'd0);
+      end
+    end
+  end
+
+endmodule
