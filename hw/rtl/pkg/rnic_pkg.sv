@@ -46,9 +46,12 @@ package rnic_pkg;
   function automatic logic qpn_in_range(input logic [23:0] qpn);
     return (qpn >> QpIdxW) == (QpnBase >> QpIdxW);
   endfunction
+  // Functions look at part of their arguments.
+  // verilator lint_off UNUSEDSIGNAL
   function automatic qp_idx_t qpn_to_idx(input logic [23:0] qpn);
     return qpn[QpIdxW-1:0];
   endfunction
+  // verilator lint_on UNUSEDSIGNAL
   function automatic logic [23:0] idx_to_qpn(input qp_idx_t idx);
     return QpnBase | 24'(idx);
   endfunction
@@ -175,6 +178,8 @@ package rnic_pkg;
 
   // 1 when [va, va+len) of the key lies in the MR, PD and right fit. len 0 is not passed here:
   // zero-length accesses are not checked (IBTA 9.7.4.1.4 and Linux rxe agree).
+  // Functions look at part of their arguments.
+  // verilator lint_off UNUSEDSIGNAL
   function automatic logic mr_check(input mr_t mr, input logic [31:0] key, input logic [23:0] pd,
                                     input logic [63:0] va, input logic [31:0] len,
                                     input mr_need_e need);
@@ -193,6 +198,7 @@ package rnic_pkg;
   function automatic mr_idx_t mr_key_idx(input logic [31:0] key);
     return key[8+:MrIdxW];
   endfunction
+  // verilator lint_on UNUSEDSIGNAL
 
   // ---- between the receive front end and the transport -----------------------------------------
   typedef struct packed {
