@@ -180,7 +180,7 @@ package rnic_regs_pkg;
 		w.f("\n")
 	}
 
-	w.f("  // ---- registers to hardware: values; qe: a written value is seen for the first time \n")
+	w.f("  // ---- registers to hardware: values; qe: a written value is first seen --------\n")
 	var top []svMember
 	for _, r := range m.csr.registers {
 		if r.toHW() {

@@ -83,7 +83,12 @@ func loadTree(root string) (*model, error) {
 
 // generate makes every output file; the same model gives the same bytes.
 func generate(m *model) ([]output, error) {
-	return []output{
+	outs := []output{
 		{"hw/rtl/gen/rnic_regs_pkg.sv", []byte(genSVPkg(m))},
-	}, nil
+	}
+	goOuts, err := goFiles(m)
+	if err != nil {
+		return nil, err
+	}
+	return append(outs, goOuts...), nil
 }

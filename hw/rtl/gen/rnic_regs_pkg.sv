@@ -521,7 +521,7 @@ package rnic_regs_pkg;
     logic [7:0]   reason;
   } rx_verdict_t;
 
-  // ---- registers to hardware: values; qe: a written value is seen for the first time 
+  // ---- registers to hardware: values; qe: a written value is first seen --------
   typedef struct packed {
     logic irq_enable;
     logic enable;
