@@ -1,0 +1,322 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Completion queues: contexts, CQE writes, consumer doorbells, overrun.
+//
+// One operation (CQE, doorbell or command) every 2 cycles; a CQE's write request is offered 2 cycles
+// after it was taken. in_ready_o falls while an earlier CQE waits for the write channel. Commands go
+// before doorbells before CQEs.
+//
+// A CQ of 2^n entries holds 2^n-1 CQEs: the one that fills the last entry gets status cq_overrun
+// (its own status is lost), and from then on the CQ takes no more (each lost CQE is told at
+// ev_lost_o) until it is destroyed: IBTA 11.2.8 calls such a CQ unusable. The phase bit is 1 on the first pass
+// over the ring. A doorbell whose consumer index lies outside [ci, pi] changes nothing (ev_bad_db_o).
+
+module cqe_writer
+  import rnic_pkg::*;
+#(
+  parameter int unsigned DataW = 512
+) (
+  input  logic               clk_i,
+  input  logic               rst_ni,
+  input  logic [63:0]        time_i,
+  // completions
+  input  logic               in_valid_i,
+  output logic               in_ready_o,
+  input  cqe_ev_t            in_i,
+  // CQ doorbells
+  input  logic               db_valid_i,
+  output logic               db_ready_o,
+  input  logic [23:0]        db_cqn_i,
+  input  logic [23:0]        db_ci_i,
+  // commands; the answer stays until the next one
+  input  logic               cmd_valid_i,
+  output logic               cmd_ready_o,
+  input  cq_cmd_e            cmd_op_i,
+  input  cq_idx_t            cmd_idx_i,
+  input  logic [63:6]        cmd_addr_i,      // create
+  input  logic [3:0]         cmd_log_size_i,
+  input  logic [7:0]         cmd_eqn_i,
+  output logic               cmd_rsp_valid_o,
+  output cq_ctx_t            cmd_rsp_o,
+  // AXI write client
+  output logic               aw_valid_o,
+  input  logic               aw_ready_i,
+  output logic [63:0]        aw_addr_o,
+  output logic [7:0]         aw_len_o,
+  output logic               w_valid_o,
+  input  logic               w_ready_i,
+  output logic [DataW-1:0]   w_data_o,
+  output logic [DataW/8-1:0] w_strb_o,
+  output logic               w_last_o,
+  input  logic               b_valid_i,
+  input  logic               b_err_i,
+  input  logic               drain_i,
+  output logic               drain_done_o,
+  // events
+  output logic               ev_cqe_o,      // CQE written
+  output logic               ev_lost_o,     // CQE lost
+  output logic               ev_overrun_o,  // a CQ became unusable
+  output logic               ev_error_o,    // CQE with an error other than flush
+  output logic               ev_flush_o,    // CQE with flush error
+  output logic               ev_bad_db_o,
+  output logic               ev_axi_err_o,
+  output logic               idle_o
+);
+
+  localparam int unsigned CqeW = 8 * rnic_regs_pkg::CqeBytes;
+  localparam int unsigned Beats = CqeW > DataW ? CqeW / DataW : 1;
+  localparam int unsigned BeatW = Beats > 1 ? $clog2(Beats) : 1;
+  localparam int unsigned GrpW = 16;
+  localparam int unsigned NumGrp = NumCq / GrpW;
+
+  typedef struct packed {
+    logic [3:0]  log_size;
+    logic [7:0]  eqn;
+    logic [57:0] addr;  // bits 63:6
+  } fixed_t;
+  typedef struct packed {
+    logic        overrun;
+    logic [23:0] pi;
+    logic [23:0] ci;
+  } index_t;
+  typedef enum logic [1:0] {
+    OpCqe,
+    OpDb,
+    OpCmd
+  } op_e;
+
+  // ---- first cycle: choose and read ----------------------------------------------------------------
+  logic s1_valid_q, s1_leave, take;
+  op_e op, s1_op_q;
+  cq_idx_t idx, s1_idx_q;
+  logic db_range_ok;
+
+  assign db_range_ok = 32'(db_cqn_i) < NumCq;
+  always_comb begin
+    op = OpCqe;
+    idx = in_i.cqn;
+    if (cmd_valid_i) begin
+      op = OpCmd;
+      idx = cmd_idx_i;
+    end else if (db_valid_i) begin
+      op = OpDb;
+      idx = db_cqn_i[CqIdxW-1:0];
+    end
+  end
+  assign take = !s1_valid_q && (cmd_valid_i || db_valid_i || in_valid_i);
+  assign cmd_ready_o = !s1_valid_q;
+  assign db_ready_o = !s1_valid_q && !cmd_valid_i;
+  assign in_ready_o = !s1_valid_q && !cmd_valid_i && !db_valid_i;
+
+  // Its cqn is in s1_idx_q.
+  // verilator lint_off UNUSEDSIGNAL
+  cqe_ev_t s1_ev_q;
+  // verilator lint_on UNUSEDSIGNAL
+  logic [23:0] s1_db_ci_q;
+  logic s1_db_ok_q, s1_exists_q;
+  cq_cmd_e s1_cmd_q;
+  fixed_t s1_fixed_q;
+  logic [GrpW-1:0] exists_q[NumGrp];
+
+  always_ff @(posedge clk_i) begin
+    if (!rst_ni) s1_valid_q <= 1'b0;
+    else if (take) s1_valid_q <= 1'b1;
+    else if (s1_leave) s1_valid_q <= 1'b0;
+    if (take) begin
+      s1_op_q <= op;
+      s1_idx_q <= idx;
+      s1_exists_q <= exists_q[idx[CqIdxW-1:4]][idx[3:0]];
+      if (op == OpCqe) s1_ev_q <= in_i;
+      if (op == OpDb) begin
+        s1_db_ci_q <= db_ci_i;
+        s1_db_ok_q <= db_range_ok;
+      end
+      if (op == OpCmd) begin
+        s1_cmd_q <= cmd_op_i;
+        s1_fixed_q <= '{log_size: cmd_log_size_i, eqn: cmd_eqn_i, addr: cmd_addr_i};
+      end
+    end
+  end
+
+  // ---- contexts ---------------------------------------------------------------------------------------
+  fixed_t fixed;
+  index_t index, index_wr;
+  logic create, index_we;
+
+  rnic_ram #(.Width($bits(fixed_t)), .Depth(NumCq)) u_fixed (
+    .clk_i, .we_i(create), .waddr_i(s1_idx_q), .wdata_i(s1_fixed_q),
+    .re_i(take), .raddr_i(idx), .rdata_o(fixed)
+  );
+  rnic_ram #(.Width($bits(index_t)), .Depth(NumCq)) u_index (
+    .clk_i, .we_i(index_we), .waddr_i(s1_idx_q), .wdata_i(index_wr),
+    .re_i(take), .raddr_i(idx), .rdata_o(index)
+  );
+
+  // ---- second cycle: decide and write back --------------------------------------------------------------
+  logic out_valid_q, out_free;
+  logic [23:0] used, size;
+  logic ev_act, cqe_write, cqe_last_room, db_good, destroy;
+
+  assign size = 24'd1 << fixed.log_size;
+  assign used = index.pi - index.ci;
+  assign ev_act = s1_valid_q && s1_op_q == OpCqe;
+  assign cqe_last_room = used >= size - 24'd1;
+  assign cqe_write = ev_act && s1_exists_q && !index.overrun;
+  assign s1_leave = s1_valid_q && (!cqe_write || out_free);
+  assign db_good = s1_db_ok_q && s1_exists_q && (s1_db_ci_q - index.ci) <= used;
+  assign create = s1_valid_q && s1_op_q == OpCmd && s1_cmd_q == CqCmdCreate;
+  assign destroy = s1_valid_q && s1_op_q == OpCmd && s1_cmd_q == CqCmdDestroy;
+
+  always_comb begin
+    index_wr = index;
+    index_we = 1'b0;
+    unique case (s1_op_q)
+      OpCqe: begin
+        index_we = cqe_write && out_free;
+        index_wr.pi = index.pi + 24'd1;
+        index_wr.overrun = cqe_last_room;
+      end
+      OpDb: begin
+        index_we = s1_valid_q && db_good;
+        index_wr.ci = s1_db_ci_q;
+      end
+      default: begin
+        index_we = create;
+        index_wr = '0;
+      end
+    endcase
+  end
+
+  always_ff @(posedge clk_i) begin
+    if (!rst_ni) begin
+      for (int i = 0; i < int'(NumGrp); i++) exists_q[i] <= '0;
+      cmd_rsp_valid_o <= 1'b0;
+    end else begin
+      if (create || destroy) exists_q[s1_idx_q[CqIdxW-1:4]][s1_idx_q[3:0]] <= create;
+      cmd_rsp_valid_o <= s1_valid_q && s1_op_q == OpCmd;
+    end
+    if (s1_valid_q && s1_op_q == OpCmd) begin
+      cmd_rsp_o.exists <= s1_exists_q;
+      cmd_rsp_o.overrun <= index.overrun;
+      cmd_rsp_o.log_size <= fixed.log_size;
+      cmd_rsp_o.eqn <= fixed.eqn;
+      cmd_rsp_o.addr <= {fixed.addr, 6'd0};
+      cmd_rsp_o.pi <= index.pi;
+      cmd_rsp_o.ci <= index.ci;
+    end
+  end
+
+  // ---- write ----------------------------------------------------------------------------------------------
+  rnic_regs_pkg::cqe_t cqe;
+  logic [CqeW-1:0] out_cqe_q;
+  logic [63:5] out_addr_q;
+  logic aw_done_q, w_done_q, aw_end, w_end;
+  logic [BeatW-1:0] beat_q;
+
+  always_comb begin
+    cqe = '0;
+    cqe.index = s1_ev_q.index;
+    cqe.opcode = s1_ev_q.opcode;
+    cqe.status = cqe_last_room ? rnic_regs_pkg::WcStatusCqOverrun : s1_ev_q.status;
+    cqe.qpn = idx_to_qpn(s1_ev_q.qp);
+    cqe.syndrome = s1_ev_q.syndrome;
+    cqe.byte_len = s1_ev_q.byte_len;
+    cqe.imm = s1_ev_q.imm;
+    cqe.src_qp = s1_ev_q.src_qp;
+    cqe.with_imm = s1_ev_q.with_imm;
+    cqe.with_inv = s1_ev_q.with_inv;
+    cqe.with_grh = s1_ev_q.with_grh;
+    cqe.timestamp = time_i;
+    cqe.phase = ~|(index.pi & size);
+  end
+
+  assign aw_end = aw_done_q || aw_ready_i;
+  assign w_end = w_done_q || (w_ready_i && w_last_o);
+  assign out_free = !out_valid_q || (aw_end && w_end);
+
+  always_ff @(posedge clk_i) begin
+    if (!rst_ni) begin
+      out_valid_q <= 1'b0;
+      aw_done_q <= 1'b0;
+      w_done_q <= 1'b0;
+      beat_q <= '0;
+    end else if (out_free) begin
+      out_valid_q <= cqe_write;
+      aw_done_q <= 1'b0;
+      w_done_q <= 1'b0;
+      beat_q <= '0;
+    end else begin
+      aw_done_q <= aw_end;
+      w_done_q <= w_end;
+      if (w_valid_o && w_ready_i && Beats > 1) beat_q <= beat_q + 1'b1;
+    end
+    if (out_free && cqe_write) begin
+      out_cqe_q <= cqe;
+      out_addr_q <= {fixed.addr, 1'b0} + {35'd0, index.pi & (size - 24'd1)};
+    end
+  end
+
+  assign aw_valid_o = out_valid_q && !aw_done_q;
+  assign aw_len_o = 8'(Beats - 1);
+  assign w_valid_o = out_valid_q && !w_done_q;
+  if (DataW > CqeW) begin : gen_lane
+    assign aw_addr_o = {out_addr_q[63:AlignW], AlignW'(0)};
+    localparam int unsigned LaneW = $clog2(DataW / CqeW);
+    localparam int unsigned AlignW = $clog2(DataW / 8);
+    assign w_data_o = {(DataW / CqeW) {out_cqe_q}};
+    assign w_strb_o = (DataW / 8)'({(CqeW / 8) {1'b1}}) << {out_addr_q[5+:LaneW], 5'd0};
+    assign w_last_o = 1'b1;
+  end else begin : gen_beats
+    assign aw_addr_o = {out_addr_q, 5'd0};
+    assign w_data_o = out_cqe_q[beat_q*DataW+:DataW];
+    assign w_strb_o = '1;
+    assign w_last_o = beat_q == BeatW'(Beats - 1);
+  end
+
+  // ---- drain: writes begun and writes answered ----------------------------------------------------------------
+  logic [15:0] begun_q, ended_q, target_q;
+  logic snap_q;
+  always_ff @(posedge clk_i) begin
+    if (!rst_ni) begin
+      begun_q <= '0;
+      ended_q <= '0;
+      target_q <= '0;
+      snap_q <= 1'b0;
+    end else begin
+      if (cqe_write && out_free) begun_q <= begun_q + 16'd1;
+      if (b_valid_i) ended_q <= ended_q + 16'd1;
+      if (!drain_i) begin
+        snap_q <= 1'b0;
+      end else if (!snap_q && !s1_valid_q) begin
+        snap_q <= 1'b1;
+        target_q <= begun_q;
+      end
+    end
+  end
+  assign drain_done_o = snap_q && signed'(ended_q - target_q) >= 0;
+  assign idle_o = !s1_valid_q && !out_valid_q && begun_q == ended_q &&
+                  !in_valid_i && !db_valid_i && !cmd_valid_i;
+
+  // ---- events ---------------------------------------------------------------------------------------------------
+  always_ff @(posedge clk_i) begin
+    if (!rst_ni) begin
+      ev_cqe_o <= 1'b0;
+      ev_lost_o <= 1'b0;
+      ev_overrun_o <= 1'b0;
+      ev_error_o <= 1'b0;
+      ev_flush_o <= 1'b0;
+      ev_bad_db_o <= 1'b0;
+      ev_axi_err_o <= 1'b0;
+    end else begin
+      ev_cqe_o <= b_valid_i && !b_err_i;
+      ev_axi_err_o <= b_valid_i && b_err_i;
+      ev_lost_o <= ev_act && s1_leave && (!cqe_write || cqe_last_room);
+      ev_overrun_o <= cqe_write && out_free && cqe_last_room;
+      ev_flush_o <= ev_act && s1_leave && s1_ev_q.status == rnic_regs_pkg::WcStatusWrFlushErr;
+      ev_error_o <= ev_act && s1_leave && s1_ev_q.status != rnic_regs_pkg::WcStatusSuccess &&
+                    s1_ev_q.status != rnic_regs_pkg::WcStatusWrFlushErr;
+      ev_bad_db_o <= s1_valid_q && s1_op_q == OpDb && !db_good;
+    end
+  end
+
+endmodule
