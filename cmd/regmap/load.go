@@ -238,9 +238,11 @@ func (m *model) loadRegisters(mm mapping, d *diagnostics) {
 	if w := mm.number("data_width"); w != 64 {
 		d.errorf(mm.keys["data_width"].pos, "data_width %d: only 64 is built", w)
 	}
-	if b.size == 0 || b.size&(b.size-1) != 0 || b.size < 8 || b.base%b.size != 0 {
-		d.errorf(mm.keys["size"].pos, "size %#x: want a power of two of at least 8 that divides base %#x", b.size, b.base)
-		return
+	if b.base != 0 {
+		d.errorf(mm.keys["base"].pos, "base %#x: only 0 is built", b.base)
+	}
+	if b.size != 0x10000 {
+		d.errorf(mm.keys["size"].pos, "size %#x: only 0x10000 is built", b.size)
 	}
 	for _, v := range mm.keys["registers"].list("registers") {
 		rm, ok := v.mapping("register", []string{"name", "offset", "width", "access", "fields"}, []string{"array", "doc"})

@@ -85,6 +85,7 @@ func loadTree(root string) (*model, error) {
 func generate(m *model) ([]output, error) {
 	outs := []output{
 		{"hw/rtl/gen/rnic_regs_pkg.sv", []byte(genSVPkg(m))},
+		{"hw/rtl/gen/rnic_csr.sv", []byte(genCSR(m))},
 	}
 	goOuts, err := goFiles(m)
 	if err != nil {

@@ -45,8 +45,6 @@ type field struct {
 	pos       pos
 }
 
-func (f *field) mask() uint64 { return ones(f.width) << f.lo }
-
 func ones(width int) uint64 {
 	if width >= 64 {
 		return ^uint64(0)
@@ -85,15 +83,6 @@ func (r *register) resetValue(hash uint32) uint64 {
 			x = uint64(hash)
 		}
 		v |= x << f.lo
-	}
-	return v
-}
-
-// bits is the mask of all fields.
-func (r *register) bits() uint64 {
-	var v uint64
-	for _, f := range r.fields {
-		v |= f.mask()
 	}
 	return v
 }
