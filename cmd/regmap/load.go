@@ -494,8 +494,9 @@ func (l *layout) alignment() int {
 	return a
 }
 
-// svKeywords are the reserved words of IEEE 1800-2017 that look like a field name.
-var svKeywords = map[string]bool{}
+// svKeywords are the reserved words of IEEE 1800-2017, cppKeywords those of C++ that SystemVerilog does not have
+// (Verilator makes C++ names of signals).
+var svKeywords, cppKeywords = map[string]bool{}, map[string]bool{}
 
 func init() {
 	for _, w := range strings.Fields(`accept_on alias always always_comb always_ff always_latch and assert assign assume
@@ -518,6 +519,11 @@ func init() {
 		weak0 weak1 while wildcard wire with within wor xnor xor`) {
 		svKeywords[w] = true
 	}
+	for _, w := range strings.Fields(`asm auto bool catch char compl const_cast delete double dynamic_cast explicit false float
+		friend goto inline long mutable namespace new not_eq operator or_eq private public register reinterpret_cast short
+		sizeof static_cast switch template throw true try typeid typename volatile wchar_t and_eq bitand bitor xor_eq`) {
+		cppKeywords[w] = true
+	}
 }
 
 // checkNames refuses names that the generated languages cannot take.
@@ -525,6 +531,9 @@ func (m *model) checkNames(d *diagnostics) {
 	check := func(n string, p pos) {
 		if svKeywords[n] {
 			d.errorf(p, "name %q is a reserved word of SystemVerilog", n)
+		}
+		if cppKeywords[n] {
+			d.errorf(p, "name %q is a reserved word of C++", n)
 		}
 		if n == "qe" || strings.HasPrefix(n, "rsvd") {
 			d.errorf(p, "name %q is kept for the generator", n)

@@ -71,7 +71,7 @@ const (
 	WQESignaledOffset   = 1
 	WQESolicitedOffset  = 1
 	WQEFenceOffset      = 1
-	WQEInlineOffset     = 1
+	WQEInlineDataOffset = 1
 	WQENumSGEOffset     = 2
 	WQEImmOffset        = 4
 	WQEInlineLenOffset  = 8
@@ -92,8 +92,8 @@ type WQE struct {
 	Solicited bool
 	// Fence is at byte 1, bit 2.
 	Fence bool
-	// Inline is at byte 1, bit 3.
-	Inline bool
+	// InlineData is at byte 1, bit 3: payload is in the WQE.
+	InlineData bool
 	// NumSGE is at byte 2.
 	NumSGE uint8
 	// Imm is at byte 4: immediate data (wire order in memory) or key to invalidate.
@@ -130,7 +130,7 @@ func (x *WQE) Marshal(b []byte) error {
 		if x.Fence {
 			v |= 1 << 2
 		}
-		if x.Inline {
+		if x.InlineData {
 			v |= 1 << 3
 		}
 		b[1] = byte(v)
@@ -172,7 +172,7 @@ func (x *WQE) Unmarshal(b []byte) error {
 	x.Signaled = (uint8(b[1]))&0x1 != 0
 	x.Solicited = ((uint8(b[1]))>>1)&0x1 != 0
 	x.Fence = ((uint8(b[1]))>>2)&0x1 != 0
-	x.Inline = ((uint8(b[1]))>>3)&0x1 != 0
+	x.InlineData = ((uint8(b[1]))>>3)&0x1 != 0
 	x.NumSGE = uint8(uint8(b[2]))
 	x.Imm = binary.LittleEndian.Uint32(b[4:])
 	x.InlineLen = binary.LittleEndian.Uint16(b[8:])

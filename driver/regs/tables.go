@@ -12,7 +12,7 @@ var registers = []Register{
 		{Name: "minor", Doc: "", Lo: 0, Width: 16},
 		{Name: "major", Doc: "", Lo: 16, Width: 16},
 	}},
-	{Name: "layout_hash", Doc: "Hash over registers and layouts; the driver compares it at open.", Offset: 0x8, Width: 32, Access: AccessCONST, Array: false, Count: 1, Stride: 4, Reset: 0x67692745, Fields: []Field{
+	{Name: "layout_hash", Doc: "Hash over registers and layouts; the driver compares it at open.", Offset: 0x8, Width: 32, Access: AccessCONST, Array: false, Count: 1, Stride: 4, Reset: 0x8f64a0a, Fields: []Field{
 		{Name: "hash", Doc: "", Lo: 0, Width: 32},
 	}},
 	{Name: "caps0", Doc: "Sizes built into this RTL.", Offset: 0x10, Width: 32, Access: AccessRO, Array: false, Count: 1, Stride: 4, Reset: 0x0, Fields: []Field{
@@ -226,7 +226,7 @@ var layouts = []Layout{
 		{Name: "signaled", Doc: "", Lo: 8, Width: 1},
 		{Name: "solicited", Doc: "", Lo: 9, Width: 1},
 		{Name: "fence", Doc: "", Lo: 10, Width: 1},
-		{Name: "inline", Doc: "", Lo: 11, Width: 1},
+		{Name: "inline_data", Doc: "payload is in the WQE", Lo: 11, Width: 1},
 		{Name: "num_sge", Doc: "", Lo: 16, Width: 8},
 		{Name: "imm", Doc: "immediate data (wire order in memory) or key to invalidate", Lo: 32, Width: 32},
 		{Name: "inline_len", Doc: "", Lo: 64, Width: 16},
