@@ -1,0 +1,861 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Command processor: takes commands from a ring in host memory, executes them one after the other on
+// the tables and the owners of QP state, and writes an answer into a second ring.
+//
+// A slot has 256 bytes; slot i of the answer ring answers slot i of the command ring. The answer's body
+// is written and acknowledged by host memory before its header, and the header's last byte holds the
+// phase bit (1 on the first pass), so that a reader that sees the phase sees the whole answer. About 60
+// cycles plus three memory round trips per command at 512 bit; commands that take something away also
+// wait for three rounds of drain over all blocks, after which no access to its memory is in flight.
+// cmdq enable 0 -> 1 restarts both rings at slot 0. A producer index more than one ring ahead is
+// refused (ev_error_o). Host memory that answers with an error: status exec_error, ev_error_o.
+//
+// QP states and transitions: IBTA 10.3.1, for RC. What a transition takes from the slot (everything
+// else stays as it was; to RESET and to ERR take nothing):
+//   create       type, CQs, PD, SQ and RQ geometry; those cannot change later
+//   to INIT      P_Key, rights
+//   INIT to RTR  rights, address vector, path MTU, destination QPN, PSN to expect, RNR timer,
+//                max_dest_rd_atomic; the responder starts
+//   RTR to RTS   rights, first PSN to send, timers and retry counts, max_rd_atomic; the requester starts
+//   RTS, SQD     to themselves and each other: rights
+
+module cmd_proc
+  import rnic_pkg::*;
+#(
+  parameter int unsigned DataW = 512,
+  parameter int unsigned NumDrain = 8
+) (
+  input  logic                 clk_i,
+  input  logic                 rst_ni,
+  // registers
+  input  logic                 enable_i,
+  input  logic [3:0]           log_size_i,
+  input  logic [63:8]          cmdq_base_i,
+  input  logic [63:8]          cmdr_base_i,
+  input  logic [15:0]          pi_i,
+  output logic [15:0]          ci_o,
+  input  logic                 stop_i,        // begin no further command
+  // AXI read client
+  output logic                 ar_valid_o,
+  input  logic                 ar_ready_i,
+  output logic [63:0]          ar_addr_o,
+  output logic [7:0]           ar_len_o,
+  input  logic                 r_valid_i,
+  input  logic [DataW-1:0]     r_data_i,
+  input  logic                 r_last_i,
+  input  logic                 r_err_i,
+  // AXI write client
+  output logic                 aw_valid_o,
+  input  logic                 aw_ready_i,
+  output logic [63:0]          aw_addr_o,
+  output logic [7:0]           aw_len_o,
+  output logic                 w_valid_o,
+  input  logic                 w_ready_i,
+  output logic [DataW-1:0]     w_data_o,
+  output logic [DataW/8-1:0]   w_strb_o,
+  output logic                 w_last_o,
+  input  logic                 b_valid_i,
+  input  logic                 b_err_i,
+  // QP table
+  output logic                 qp_cmd_valid_o,
+  output qp_cmd_e              qp_cmd_op_o,
+  output qp_idx_t              qp_cmd_idx_o,
+  output qp_state_e            qp_cmd_from_o,
+  output qp_attr_t             qp_cmd_attr_o,
+  input  logic                 qp_cmd_rsp_valid_i,
+  input  logic                 qp_cmd_rsp_ok_i,
+  input  qp_attr_t             qp_cmd_rsp_i,   // stays until the next command
+  // MR table
+  output logic                 mr_cmd_valid_o,
+  output logic                 mr_cmd_we_o,
+  output mr_idx_t              mr_cmd_idx_o,
+  output mr_t                  mr_cmd_mr_o,
+  input  logic                 mr_cmd_rsp_valid_i,
+  input  mr_t                  mr_cmd_rsp_i,
+  // CQE writer
+  output logic                 cq_cmd_valid_o,
+  input  logic                 cq_cmd_ready_i,
+  output cq_cmd_e              cq_cmd_op_o,
+  output cq_idx_t              cq_cmd_idx_o,
+  output logic [63:6]          cq_cmd_addr_o,
+  output logic [3:0]           cq_cmd_log_size_o,
+  output logic [7:0]           cq_cmd_eqn_o,
+  input  logic                 cq_cmd_rsp_valid_i,
+  input  cq_ctx_t              cq_cmd_rsp_i,
+  // owners of per-QP state
+  output logic                 rsp_adm_valid_o,
+  input  logic                 rsp_adm_ready_i,
+  output qp_admin_t            rsp_adm_o,
+  input  logic                 rsp_adm_rsp_valid_i,
+  input  rsp_query_t           rsp_adm_rsp_i,
+  output logic                 req_adm_valid_o,
+  input  logic                 req_adm_ready_i,
+  output qp_admin_t            req_adm_o,
+  input  logic                 req_adm_rsp_valid_i,
+  input  req_query_t           req_adm_rsp_i,
+  // all blocks
+  output logic                 drain_o,
+  input  logic [NumDrain-1:0]  drain_done_i,
+  // events
+  output logic                 ev_done_o,      // a command was answered
+  output logic                 ev_error_o,
+  output logic                 ev_axi_rd_err_o,
+  output logic                 ev_axi_wr_err_o,
+  output logic                 idle_o
+);
+
+  // ---- geometry -----------------------------------------------------------------------------------
+  localparam int unsigned HdrW = 128;
+  localparam int unsigned SlotW = 2048;
+  localparam int unsigned CmdBytes = 144;       // header, and the part of qp_context that is read
+  localparam int unsigned BeatBytes = DataW / 8;
+  localparam int unsigned CmdBeats = (CmdBytes + BeatBytes - 1) / BeatBytes;
+  localparam int unsigned RspBeats = SlotW / DataW;
+  localparam int unsigned HdrBeats = HdrW > DataW ? HdrW / DataW : 1;
+  localparam int unsigned BeatW = $clog2(RspBeats);
+  localparam int unsigned RoundWait = 4;        // cycles in which a block may answer a change of drain
+
+  typedef enum logic [5:0] {
+    StIdle,
+    StCmdAr, StCmdR, StParse, StDispatch,
+    StMrRead, StMrCheck, StMrWrite,
+    StCqRead, StCqCheck, StCqWrite,
+    StQpRead, StQpCheck,
+    StQpCqSend, StQpCqSendRsp, StQpCqRecv, StQpCqRecvRsp,
+    StUseSend, StUseRecv,
+    StAdmin, StAdminWait,
+    StQpWrite, StQpWriteWait,
+    StRoundLow, StRoundHigh,
+    StRspLoad, StRspAw, StRspW, StRspB
+  } state_e;
+  state_e state_q, after_drain_q;
+
+  // ---- ring ---------------------------------------------------------------------------------------
+  logic [15:0] ci_q;
+  logic [3:0]  log_size;
+  logic [15:0] ahead, ring_size;
+  logic [63:8] slot_off;
+  logic        enable_q, restart_q, pending, too_far, too_far_q, phase;
+
+  assign log_size = log_size_i > 4'd8 ? 4'd8 : log_size_i;
+  assign ring_size = 16'd1 << log_size;
+  assign ahead = pi_i - ci_q;
+  assign too_far = enable_q && !restart_q && ahead > ring_size;
+  assign pending = enable_q && !restart_q && ahead != 0 && !too_far;
+  assign slot_off = {40'd0, ci_q & (ring_size - 16'd1)};
+  assign phase = ~|(ci_q & ring_size);
+  assign ci_o = ci_q;
+
+  // ---- the command --------------------------------------------------------------------------------
+  logic [DataW-1:0] slot_q[CmdBeats];
+  logic [BeatW-1:0] beat_q;
+  logic             rd_err_q;
+
+  function automatic logic [CmdBeats*DataW-1:0] slot_bits();
+    logic [CmdBeats*DataW-1:0] bits;
+    for (int i = 0; i < int'(CmdBeats); i++) bits[i*DataW+:DataW] = slot_q[i];
+    return bits;
+  endfunction
+
+  // The part of a command that is kept, whatever its kind.
+  logic [7:0]  opcode_q;
+  logic [15:0] seq_q;
+  logic [31:0] object_q;
+  qp_attr_t    attr_q;       // from the slot, later what is written to the table
+  logic [7:0]  new_state_q;
+  logic        bad_type_q, bad_mtu_q, bad_sq_addr_q, bad_sq_size_q, bad_rq_addr_q, bad_rq_size_q;
+  logic        bad_dest_q, bad_send_q, bad_recv_q;
+  mr_t         mr_q;
+  logic        bad_key_q, bad_len_q, bad_access_q;
+  logic [63:6] cq_addr_q;
+  logic [3:0]  cq_log_size_q;
+  logic [7:0]  cq_eqn_q;
+  logic        bad_cq_addr_q, bad_cq_size_q;
+
+  // The slot of the command, parsed as each kind of object (used in one state only).
+  // Reserved and query-only fields are not looked at.
+  // verilator lint_off UNUSEDSIGNAL
+  function automatic qp_attr_t ctx_attr(input rnic_regs_pkg::qp_context_t c);
+    qp_attr_t a;
+    a.state = QpReset;
+    a.qp_type = c.qp_type[2:0];
+    a.path_mtu = c.path_mtu[2:0];
+    a.remote_write = c.remote_write;
+    a.remote_read = c.remote_read;
+    a.remote_atomic = c.remote_atomic;
+    a.sq_stride128 = c.sq_stride128;
+    a.ipv6 = c.ipv6;
+    a.vlan = c.vlan;
+    a.pd = c.pd;
+    a.dest_qpn = c.dest_qpn;
+    a.send_cqn = c.send_cqn[CqIdxW-1:0];
+    a.recv_cqn = c.recv_cqn[CqIdxW-1:0];
+    a.pkey = c.pkey;
+    a.sq_addr = c.sq_addr;
+    a.log_sq_size = c.log_sq_size[3:0];
+    a.udp_sport = c.udp_sport;
+    a.dmac = c.dmac;
+    a.vlan_tci = c.vlan_tci;
+    a.hop_limit = c.hop_limit;
+    a.traffic_class = c.traffic_class;
+    a.flow_label = c.flow_label[19:0];
+    a.sgid = c.sgid;
+    a.dgid = c.dgid;
+    a.sq_psn = c.sq_psn;
+    a.rq_psn = c.rq_psn;
+    a.rq_addr = c.rq_addr;
+    a.log_rq_size = c.log_rq_size[3:0];
+    a.timeout = c.timeout[4:0];
+    a.retry_cnt = c.retry_cnt[2:0];
+    a.rnr_retry = c.rnr_retry[2:0];
+    a.min_rnr_timer = c.min_rnr_timer[4:0];
+    a.max_rd_atomic = c.max_rd_atomic;
+    a.max_dest_rd_atomic = c.max_dest_rd_atomic;
+    return a;
+  endfunction
+  // verilator lint_on UNUSEDSIGNAL
+
+  function automatic rnic_regs_pkg::qp_context_t attr_ctx(input qp_attr_t a, input rsp_query_t r,
+                                                          input req_query_t q);
+    rnic_regs_pkg::qp_context_t c;
+    c = '0;
+    c.state = 8'(a.state);
+    c.qp_type = 8'(a.qp_type);
+    c.path_mtu = 8'(a.path_mtu);
+    c.remote_write = a.remote_write;
+    c.remote_read = a.remote_read;
+    c.remote_atomic = a.remote_atomic;
+    c.sq_stride128 = a.sq_stride128;
+    c.ipv6 = a.ipv6;
+    c.vlan = a.vlan;
+    c.pd = a.pd;
+    c.dest_qpn = a.dest_qpn;
+    c.send_cqn = 24'(a.send_cqn);
+    c.recv_cqn = 24'(a.recv_cqn);
+    c.pkey = a.pkey;
+    c.sq_addr = a.sq_addr;
+    c.log_sq_size = 8'(a.log_sq_size);
+    c.udp_sport = a.udp_sport;
+    c.dmac = a.dmac;
+    c.vlan_tci = a.vlan_tci;
+    c.hop_limit = a.hop_limit;
+    c.traffic_class = a.traffic_class;
+    c.flow_label = 24'(a.flow_label);
+    c.sgid = a.sgid;
+    c.dgid = a.dgid;
+    c.sq_psn = a.sq_psn;
+    c.rq_psn = a.rq_psn;
+    c.rq_addr = a.rq_addr;
+    c.log_rq_size = 8'(a.log_rq_size);
+    c.timeout = 8'(a.timeout);
+    c.retry_cnt = 8'(a.retry_cnt);
+    c.rnr_retry = 8'(a.rnr_retry);
+    c.min_rnr_timer = 8'(a.min_rnr_timer);
+    c.max_rd_atomic = a.max_rd_atomic;
+    c.max_dest_rd_atomic = a.max_dest_rd_atomic;
+    c.next_psn = q.next_psn;
+    c.una_psn = q.una_psn;
+    c.sq_pi = q.pi;
+    c.sq_next = q.next;
+    c.sq_ci = q.ci;
+    c.expected_psn = r.expected_psn;
+    c.msn = r.msn;
+    return c;
+  endfunction
+
+  // What the transition takes from the slot (n) into the attributes of before (o).
+  // verilator lint_off UNUSEDSIGNAL
+  function automatic qp_attr_t merge(input qp_attr_t o, input qp_attr_t n, input qp_state_e to);
+    qp_attr_t a;
+    a = o;
+    a.state = to;
+    a.remote_write = n.remote_write;
+    a.remote_read = n.remote_read;
+    a.remote_atomic = n.remote_atomic;
+    if (to == QpInit) a.pkey = n.pkey;
+    if (to == QpRtr) begin
+      a.path_mtu = n.path_mtu;
+      a.ipv6 = n.ipv6;
+      a.vlan = n.vlan;
+      a.dest_qpn = n.dest_qpn;
+      a.udp_sport = n.udp_sport;
+      a.dmac = n.dmac;
+      a.vlan_tci = n.vlan_tci;
+      a.hop_limit = n.hop_limit;
+      a.traffic_class = n.traffic_class;
+      a.flow_label = n.flow_label;
+      a.sgid = n.sgid;
+      a.dgid = n.dgid;
+      a.rq_psn = n.rq_psn;
+      a.min_rnr_timer = n.min_rnr_timer;
+      a.max_dest_rd_atomic = n.max_dest_rd_atomic;
+    end
+    if (to == QpRts && o.state == QpRtr) begin
+      a.sq_psn = n.sq_psn;
+      a.timeout = n.timeout;
+      a.retry_cnt = n.retry_cnt;
+      a.rnr_retry = n.rnr_retry;
+      a.max_rd_atomic = n.max_rd_atomic;
+    end
+    return a;
+  endfunction
+  // verilator lint_on UNUSEDSIGNAL
+
+  function automatic logic transition_ok(input qp_state_e from, input logic [7:0] to);
+    unique case (from)
+      QpReset: return to == 8'(QpInit);
+      QpInit: return to inside {8'(QpInit), 8'(QpRtr)};
+      QpRtr: return to == 8'(QpRts);
+      QpRts, QpSqd: return to inside {8'(QpRts), 8'(QpSqd)};
+      default: return 1'b0;
+    endcase
+  endfunction
+
+  // ---- kinds ----------------------------------------------------------------------------------------
+  logic is_create, is_query, is_destroy;
+  assign is_create = opcode_q inside {rnic_regs_pkg::CmdOpcodeCreateMr,
+                                      rnic_regs_pkg::CmdOpcodeCreateCq,
+                                      rnic_regs_pkg::CmdOpcodeCreateQp};
+  assign is_query = opcode_q inside {rnic_regs_pkg::CmdOpcodeQueryMr,
+                                     rnic_regs_pkg::CmdOpcodeQueryCq,
+                                     rnic_regs_pkg::CmdOpcodeQueryQp};
+  assign is_destroy = opcode_q inside {rnic_regs_pkg::CmdOpcodeDestroyMr,
+                                       rnic_regs_pkg::CmdOpcodeDestroyCq,
+                                       rnic_regs_pkg::CmdOpcodeDestroyQp};
+
+  // ---- answer -----------------------------------------------------------------------------------------
+  typedef enum logic [2:0] {
+    BodyNone,
+    BodyCaps,
+    BodyMr,
+    BodyCq,
+    BodyQp
+  } body_e;
+  body_e      body_q;
+  logic [7:0] status_q, syndrome_q;
+  logic       header_q;         // the header is being written, not the body
+  logic       w_last_q, wr_err_q;
+  logic [BeatW-1:0] wbeat_q;
+  rsp_query_t rsp_query_q;
+  req_query_t req_query_q;
+
+  function automatic logic [SlotW-1:0] rsp_bits();
+    rnic_regs_pkg::rsp_header_t h;
+    rnic_regs_pkg::device_caps_t d;
+    rnic_regs_pkg::mr_entry_t m;
+    rnic_regs_pkg::cq_context_t c;
+    rnic_regs_pkg::qp_context_t q;
+    logic [SlotW-1:0] bits;
+    bits = '0;
+    h = '0;
+    h.status = status_q;
+    h.syndrome = syndrome_q;
+    h.seq = seq_q;
+    h.object = object_q;
+    h.phase = phase;
+    bits[HdrW-1:0] = h;
+    unique case (body_q)
+      BodyCaps: begin
+        d = '0;
+        d.num_qp = NumQp;
+        d.num_cq = NumCq;
+        d.num_mr = NumMr;
+        d.first_qpn = 32'(QpnBase);
+        d.max_sge = MaxSge;
+        d.log_max_queue = LogMaxQueue;
+        d.max_inflight = 32'd1 << LogInflight;
+        d.data_width = DataW;
+        d.max_frame = MaxFrame;
+        bits[HdrW+:$bits(d)] = d;
+      end
+      BodyMr: begin
+        m = '0;
+        m.key = {object_q[23:0], mr_cmd_rsp_i.variant};
+        m.pd = mr_cmd_rsp_i.pd;
+        m.local_write = mr_cmd_rsp_i.local_write;
+        m.remote_write = mr_cmd_rsp_i.remote_write;
+        m.remote_read = mr_cmd_rsp_i.remote_read;
+        m.remote_atomic = mr_cmd_rsp_i.remote_atomic;
+        m.va = mr_cmd_rsp_i.va;
+        m.length = mr_cmd_rsp_i.length;
+        m.iova = mr_cmd_rsp_i.iova;
+        bits[HdrW+:$bits(m)] = m;
+      end
+      BodyCq: begin
+        c = '0;
+        c.addr = cq_cmd_rsp_i.addr;
+        c.log_size = 8'(cq_cmd_rsp_i.log_size);
+        c.eqn = cq_cmd_rsp_i.eqn;
+        c.overrun = cq_cmd_rsp_i.overrun;
+        c.pi = cq_cmd_rsp_i.pi;
+        c.ci = cq_cmd_rsp_i.ci;
+        bits[HdrW+:$bits(c)] = c;
+      end
+      BodyQp: begin
+        q = attr_ctx(qp_cmd_rsp_i, rsp_query_q, req_query_q);
+        bits[HdrW+:$bits(q)] = q;
+      end
+      default: bits[SlotW-1:HdrW] = '0;
+    endcase
+    return bits;
+  endfunction
+
+  function automatic logic [DataW-1:0] rsp_beat(input logic [BeatW-1:0] n);
+    logic [SlotW-1:0] bits;
+    bits = rsp_bits();
+    return bits[n*DataW+:DataW];
+  endfunction
+
+  // ---- users of CQs: QPs that name a CQ; set to zero when a CQ is created ------------------------------
+  localparam int unsigned UseW = $clog2(2 * NumQp + 1);
+  logic [UseW-1:0] users[NumCq];
+  logic [UseW-1:0] users_rd;
+  cq_idx_t         users_idx;
+  logic            users_inc;
+
+  always_comb begin
+    unique case (state_q)
+      StUseSend: users_idx = attr_q.send_cqn;
+      StUseRecv: users_idx = attr_q.recv_cqn;
+      default: users_idx = object_q[CqIdxW-1:0];
+    endcase
+  end
+  assign users_rd = users[users_idx];
+  assign users_inc = is_create;
+  always_ff @(posedge clk_i) begin
+    if (state_q == StUseSend || state_q == StUseRecv)
+      users[users_idx] <= users_inc ? users_rd + 1'b1 : users_rd - 1'b1;
+    else if (state_q == StCqWrite && is_create) users[users_idx] <= '0;
+  end
+
+  // ---- machine --------------------------------------------------------------------------------------------
+  logic [2:0] rounds_q;      // drain rounds to go
+  logic [2:0] wait_q;
+  logic       adm_rsp_q, adm_req_q;        // operations to begin
+  logic       adm_rsp_wait_q, adm_req_wait_q;
+  qp_admin_e  adm_op_q;
+  logic       adm_then_write_q;
+  logic       qp_wr_state_q;               // write the state only
+
+  task automatic answer(input logic [7:0] status, input logic [7:0] syndrome);
+    status_q <= status;
+    syndrome_q <= syndrome;
+    state_q <= StRspLoad;
+  endtask
+  task automatic drain(input state_e then_state);
+    rounds_q <= 3'd3;
+    wait_q <= '0;
+    after_drain_q <= then_state;
+    state_q <= StRoundLow;
+  endtask
+
+  always_ff @(posedge clk_i) begin
+    if (!rst_ni) begin
+      state_q <= StIdle;
+      enable_q <= 1'b0;
+      restart_q <= 1'b0;
+      ci_q <= '0;
+      ar_valid_o <= 1'b0;
+      aw_valid_o <= 1'b0;
+      w_valid_o <= 1'b0;
+      drain_o <= 1'b0;
+      ev_done_o <= 1'b0;
+      ev_error_o <= 1'b0;
+      ev_axi_rd_err_o <= 1'b0;
+      ev_axi_wr_err_o <= 1'b0;
+      adm_rsp_q <= 1'b0;
+      adm_req_q <= 1'b0;
+      too_far_q <= 1'b0;
+    end else begin
+      ev_done_o <= 1'b0;
+      ev_error_o <= too_far && !too_far_q;
+      ev_axi_rd_err_o <= 1'b0;
+      ev_axi_wr_err_o <= 1'b0;
+      too_far_q <= too_far;
+      enable_q <= enable_i;
+      unique case (state_q)
+        StIdle: begin
+          beat_q <= '0;
+          rd_err_q <= 1'b0;
+          if (restart_q) begin
+            restart_q <= 1'b0;
+            ci_q <= '0;
+          end else if (pending && !stop_i) begin
+            ar_valid_o <= 1'b1;
+            state_q <= StCmdAr;
+          end
+        end
+        // -- fetch
+        StCmdAr: if (ar_ready_i) begin
+          ar_valid_o <= 1'b0;
+          state_q <= StCmdR;
+        end
+        StCmdR: if (r_valid_i) begin
+          slot_q[beat_q] <= r_data_i;
+          beat_q <= beat_q + 1'b1;
+          rd_err_q <= rd_err_q || r_err_i;
+          if (r_last_i) state_q <= StParse;
+        end
+        StParse: begin
+          // Reserved fields, those of other objects and the end of the slot are not looked at.
+          // verilator lint_off UNUSEDSIGNAL
+          automatic logic [CmdBeats*DataW-1:0] bits = slot_bits();
+          automatic rnic_regs_pkg::cmd_header_t h = bits[HdrW-1:0];
+          automatic rnic_regs_pkg::qp_context_t qc =
+              {512'd0, bits[HdrW+:8*(CmdBytes-16)]};
+          automatic rnic_regs_pkg::mr_entry_t mc = bits[HdrW+:8*rnic_regs_pkg::MrEntryBytes];
+          automatic rnic_regs_pkg::cq_context_t cc = bits[HdrW+:8*rnic_regs_pkg::CqContextBytes];
+          // verilator lint_on UNUSEDSIGNAL
+          opcode_q <= rd_err_q ? rnic_regs_pkg::CmdOpcodeNop : h.opcode;
+          seq_q <= rd_err_q ? 16'd0 : h.seq;
+          object_q <= rd_err_q ? 32'd0 : h.object;
+          attr_q <= ctx_attr(qc);
+          new_state_q <= qc.state;
+          bad_type_q <= qc.qp_type != rnic_regs_pkg::QpTypeRc;
+          bad_mtu_q <= qc.path_mtu < rnic_regs_pkg::MtuM256 || qc.path_mtu > rnic_regs_pkg::MtuM4096;
+          bad_sq_addr_q <= qc.sq_stride128 ? |qc.sq_addr[6:0] : |qc.sq_addr[5:0];
+          bad_sq_size_q <= qc.log_sq_size > 8'(LogMaxQueue);
+          bad_rq_addr_q <= |qc.rq_addr[5:0];
+          bad_rq_size_q <= qc.log_rq_size > 8'(LogMaxQueue);
+          bad_dest_q <= qc.dest_qpn < 24'd2 || qc.dest_qpn == 24'hffffff || |qc.rsvd_3;
+          bad_send_q <= 32'(qc.send_cqn) >= NumCq || |qc.rsvd_6;
+          bad_recv_q <= 32'(qc.recv_cqn) >= NumCq || |qc.rsvd_7;
+          mr_q <= '{valid: 1'b1, variant: mc.key[7:0], pd: mc.pd, local_write: mc.local_write,
+                    remote_write: mc.remote_write, remote_read: mc.remote_read,
+                    remote_atomic: mc.remote_atomic, va: mc.va, length: mc.length, iova: mc.iova};
+          bad_key_q <= 32'(mc.key[31:8]) != h.object;
+          bad_len_q <= mc.length == 0 || mc.length > (64'd1 << 48) ||
+                       mc.va > ~mc.length || mc.iova > ~mc.length;
+          bad_access_q <= (mc.remote_write || mc.remote_atomic) && !mc.local_write;
+          cq_addr_q <= cc.addr[63:6];
+          cq_log_size_q <= cc.log_size[3:0];
+          cq_eqn_q <= cc.eqn;
+          bad_cq_addr_q <= |cc.addr[5:0];
+          bad_cq_size_q <= cc.log_size == 0 || cc.log_size > 8'(LogMaxQueue);
+          body_q <= BodyNone;
+          syndrome_q <= rnic_regs_pkg::CmdSyndromeNone;
+          state_q <= StDispatch;
+          if (rd_err_q) begin
+            ev_error_o <= 1'b1;
+            ev_axi_rd_err_o <= 1'b1;
+            answer(rnic_regs_pkg::CmdStatusExecError, rnic_regs_pkg::CmdSyndromeNone);
+          end
+        end
+        StDispatch: begin
+          unique case (opcode_q)
+            rnic_regs_pkg::CmdOpcodeNop:
+              answer(rnic_regs_pkg::CmdStatusOk, rnic_regs_pkg::CmdSyndromeNone);
+            rnic_regs_pkg::CmdOpcodeQueryDevice: begin
+              body_q <= BodyCaps;
+              answer(rnic_regs_pkg::CmdStatusOk, rnic_regs_pkg::CmdSyndromeNone);
+            end
+            rnic_regs_pkg::CmdOpcodeCreateMr, rnic_regs_pkg::CmdOpcodeQueryMr,
+            rnic_regs_pkg::CmdOpcodeDestroyMr:
+              if (object_q < NumMr) state_q <= StMrRead;
+              else answer(rnic_regs_pkg::CmdStatusBadIndex, rnic_regs_pkg::CmdSyndromeNone);
+            rnic_regs_pkg::CmdOpcodeCreateCq, rnic_regs_pkg::CmdOpcodeQueryCq,
+            rnic_regs_pkg::CmdOpcodeDestroyCq:
+              if (object_q < NumCq) state_q <= StCqRead;
+              else answer(rnic_regs_pkg::CmdStatusBadIndex, rnic_regs_pkg::CmdSyndromeNone);
+            rnic_regs_pkg::CmdOpcodeCreateQp, rnic_regs_pkg::CmdOpcodeModifyQp,
+            rnic_regs_pkg::CmdOpcodeQueryQp, rnic_regs_pkg::CmdOpcodeDestroyQp:
+              if (object_q[31:24] == 0 && qpn_in_range(object_q[23:0])) state_q <= StQpRead;
+              else answer(rnic_regs_pkg::CmdStatusBadIndex, rnic_regs_pkg::CmdSyndromeNone);
+            default: answer(rnic_regs_pkg::CmdStatusBadOpcode, rnic_regs_pkg::CmdSyndromeNone);
+          endcase
+        end
+        // -- memory regions
+        StMrRead: state_q <= StMrCheck;
+        StMrCheck: if (mr_cmd_rsp_valid_i) begin
+          if (is_create) begin
+            if (mr_cmd_rsp_i.valid)
+              answer(rnic_regs_pkg::CmdStatusExists, rnic_regs_pkg::CmdSyndromeNone);
+            else if (bad_key_q)
+              answer(rnic_regs_pkg::CmdStatusBadParam, rnic_regs_pkg::CmdSyndromeMrKey);
+            else if (bad_len_q)
+              answer(rnic_regs_pkg::CmdStatusBadParam, rnic_regs_pkg::CmdSyndromeMrLength);
+            else if (bad_access_q)
+              answer(rnic_regs_pkg::CmdStatusBadParam, rnic_regs_pkg::CmdSyndromeMrAccess);
+            else state_q <= StMrWrite;
+          end else if (!mr_cmd_rsp_i.valid) begin
+            answer(rnic_regs_pkg::CmdStatusNotFound, rnic_regs_pkg::CmdSyndromeNone);
+          end else if (is_query) begin
+            body_q <= BodyMr;
+            answer(rnic_regs_pkg::CmdStatusOk, rnic_regs_pkg::CmdSyndromeNone);
+          end else begin
+            state_q <= StMrWrite;
+          end
+        end
+        StMrWrite: begin
+          answer(rnic_regs_pkg::CmdStatusOk, rnic_regs_pkg::CmdSyndromeNone);
+          if (is_destroy) drain(StRspLoad);
+        end
+        // -- completion queues
+        StCqRead: if (cq_cmd_ready_i) state_q <= StCqCheck;
+        StCqCheck: if (cq_cmd_rsp_valid_i) begin
+          if (is_create) begin
+            if (cq_cmd_rsp_i.exists)
+              answer(rnic_regs_pkg::CmdStatusExists, rnic_regs_pkg::CmdSyndromeNone);
+            else if (bad_cq_addr_q)
+              answer(rnic_regs_pkg::CmdStatusBadParam, rnic_regs_pkg::CmdSyndromeCqAddr);
+            else if (bad_cq_size_q)
+              answer(rnic_regs_pkg::CmdStatusBadParam, rnic_regs_pkg::CmdSyndromeCqSize);
+            else state_q <= StCqWrite;
+          end else if (!cq_cmd_rsp_i.exists) begin
+            answer(rnic_regs_pkg::CmdStatusNotFound, rnic_regs_pkg::CmdSyndromeNone);
+          end else if (is_query) begin
+            body_q <= BodyCq;
+            answer(rnic_regs_pkg::CmdStatusOk, rnic_regs_pkg::CmdSyndromeNone);
+          end else if (users_rd != 0) begin
+            answer(rnic_regs_pkg::CmdStatusBusy, rnic_regs_pkg::CmdSyndromeNone);
+          end else begin
+            state_q <= StCqWrite;
+          end
+        end
+        StCqWrite: if (cq_cmd_ready_i) begin
+          answer(rnic_regs_pkg::CmdStatusOk, rnic_regs_pkg::CmdSyndromeNone);
+          if (is_destroy) drain(StRspLoad);
+        end
+        // -- queue pairs
+        StQpRead: state_q <= StQpCheck;
+        StQpCheck: if (qp_cmd_rsp_valid_i) begin
+          adm_then_write_q <= 1'b0;
+          qp_wr_state_q <= 1'b0;
+          adm_op_q <= QpStateInit;
+          if (opcode_q == rnic_regs_pkg::CmdOpcodeCreateQp) begin
+            if (qp_cmd_rsp_i.state != QpNone)
+              answer(rnic_regs_pkg::CmdStatusExists, rnic_regs_pkg::CmdSyndromeNone);
+            else if (new_state_q != rnic_regs_pkg::QpStateReset)
+              answer(rnic_regs_pkg::CmdStatusBadParam, rnic_regs_pkg::CmdSyndromeState);
+            else if (bad_type_q)
+              answer(rnic_regs_pkg::CmdStatusBadParam, rnic_regs_pkg::CmdSyndromeType);
+            else if (bad_send_q)
+              answer(rnic_regs_pkg::CmdStatusBadParam, rnic_regs_pkg::CmdSyndromeSendCqn);
+            else if (bad_recv_q)
+              answer(rnic_regs_pkg::CmdStatusBadParam, rnic_regs_pkg::CmdSyndromeRecvCqn);
+            else if (bad_sq_addr_q)
+              answer(rnic_regs_pkg::CmdStatusBadParam, rnic_regs_pkg::CmdSyndromeSqAddr);
+            else if (bad_sq_size_q)
+              answer(rnic_regs_pkg::CmdStatusBadParam, rnic_regs_pkg::CmdSyndromeSqSize);
+            else if (bad_rq_addr_q)
+              answer(rnic_regs_pkg::CmdStatusBadParam, rnic_regs_pkg::CmdSyndromeRqAddr);
+            else if (bad_rq_size_q)
+              answer(rnic_regs_pkg::CmdStatusBadParam, rnic_regs_pkg::CmdSyndromeRqSize);
+            else state_q <= StQpCqSend;
+          end else if (qp_cmd_rsp_i.state == QpNone) begin
+            answer(rnic_regs_pkg::CmdStatusNotFound, rnic_regs_pkg::CmdSyndromeNone);
+          end else if (is_query) begin
+            body_q <= BodyQp;
+            adm_op_q <= QpStateQuery;
+            adm_rsp_q <= 1'b1;
+            adm_req_q <= 1'b1;
+            answer(rnic_regs_pkg::CmdStatusOk, rnic_regs_pkg::CmdSyndromeNone);
+            state_q <= StAdmin;
+          end else if (is_destroy) begin
+            attr_q <= qp_cmd_rsp_i;
+            attr_q.state <= QpNone;
+            qp_wr_state_q <= 1'b1;
+            state_q <= StQpWrite;
+          end else if (new_state_q inside {rnic_regs_pkg::QpStateReset,
+                                           rnic_regs_pkg::QpStateErr}) begin
+            attr_q <= qp_cmd_rsp_i;
+            attr_q.state <= new_state_q[2] ? QpErr : QpReset;
+            qp_wr_state_q <= 1'b1;
+            state_q <= StQpWrite;
+          end else if (new_state_q > rnic_regs_pkg::QpStateErr) begin
+            answer(rnic_regs_pkg::CmdStatusBadParam, rnic_regs_pkg::CmdSyndromeState);
+          end else if (!transition_ok(qp_cmd_rsp_i.state, new_state_q)) begin
+            answer(rnic_regs_pkg::CmdStatusBadState, rnic_regs_pkg::CmdSyndromeState);
+          end else if (bad_type_q) begin
+            answer(rnic_regs_pkg::CmdStatusBadParam, rnic_regs_pkg::CmdSyndromeType);
+          end else if (new_state_q == rnic_regs_pkg::QpStateRtr && bad_mtu_q) begin
+            answer(rnic_regs_pkg::CmdStatusBadParam, rnic_regs_pkg::CmdSyndromePathMtu);
+          end else if (bad_send_q || attr_q.send_cqn != qp_cmd_rsp_i.send_cqn) begin
+            answer(rnic_regs_pkg::CmdStatusBadParam, rnic_regs_pkg::CmdSyndromeSendCqn);
+          end else if (bad_recv_q || attr_q.recv_cqn != qp_cmd_rsp_i.recv_cqn) begin
+            answer(rnic_regs_pkg::CmdStatusBadParam, rnic_regs_pkg::CmdSyndromeRecvCqn);
+          end else if (attr_q.sq_addr != qp_cmd_rsp_i.sq_addr ||
+                       attr_q.sq_stride128 != qp_cmd_rsp_i.sq_stride128) begin
+            answer(rnic_regs_pkg::CmdStatusBadParam, rnic_regs_pkg::CmdSyndromeSqAddr);
+          end else if (bad_sq_size_q || attr_q.log_sq_size != qp_cmd_rsp_i.log_sq_size) begin
+            answer(rnic_regs_pkg::CmdStatusBadParam, rnic_regs_pkg::CmdSyndromeSqSize);
+          end else if (attr_q.rq_addr != qp_cmd_rsp_i.rq_addr) begin
+            answer(rnic_regs_pkg::CmdStatusBadParam, rnic_regs_pkg::CmdSyndromeRqAddr);
+          end else if (bad_rq_size_q || attr_q.log_rq_size != qp_cmd_rsp_i.log_rq_size) begin
+            answer(rnic_regs_pkg::CmdStatusBadParam, rnic_regs_pkg::CmdSyndromeRqSize);
+          end else if (new_state_q == rnic_regs_pkg::QpStateRtr && bad_dest_q) begin
+            answer(rnic_regs_pkg::CmdStatusBadParam, rnic_regs_pkg::CmdSyndromeDestQpn);
+          end else begin
+            attr_q <= merge(qp_cmd_rsp_i, attr_q, qp_state_e'(new_state_q[2:0]));
+            adm_rsp_q <= new_state_q == rnic_regs_pkg::QpStateRtr;
+            adm_req_q <= new_state_q == rnic_regs_pkg::QpStateRts && qp_cmd_rsp_i.state == QpRtr;
+            adm_then_write_q <= 1'b1;
+            state_q <= StAdmin;
+          end
+        end
+        StQpCqSend: if (cq_cmd_ready_i) state_q <= StQpCqSendRsp;
+        StQpCqRecv: if (cq_cmd_ready_i) state_q <= StQpCqRecvRsp;
+        StQpCqSendRsp, StQpCqRecvRsp: if (cq_cmd_rsp_valid_i) begin
+          if (!cq_cmd_rsp_i.exists) begin
+            answer(rnic_regs_pkg::CmdStatusBadParam, state_q == StQpCqSendRsp ?
+                   rnic_regs_pkg::CmdSyndromeSendCqn : rnic_regs_pkg::CmdSyndromeRecvCqn);
+          end else if (state_q == StQpCqSendRsp) begin
+            state_q <= StQpCqRecv;
+          end else begin
+            state_q <= StUseSend;
+          end
+        end
+        StUseSend: state_q <= StUseRecv;
+        StUseRecv: begin
+          if (is_create) begin
+            adm_rsp_q <= 1'b1;
+            adm_req_q <= 1'b1;
+            adm_then_write_q <= 1'b1;
+            state_q <= StAdmin;
+          end else begin
+            answer(rnic_regs_pkg::CmdStatusOk, rnic_regs_pkg::CmdSyndromeNone);
+          end
+        end
+        StAdmin: begin
+          adm_rsp_wait_q <= adm_rsp_q;
+          adm_req_wait_q <= adm_req_q;
+          state_q <= StAdminWait;
+        end
+        StAdminWait: begin
+          if (rsp_adm_ready_i) adm_rsp_q <= 1'b0;
+          if (req_adm_ready_i) adm_req_q <= 1'b0;
+          if (rsp_adm_rsp_valid_i) begin
+            adm_rsp_wait_q <= 1'b0;
+            rsp_query_q <= rsp_adm_rsp_i;
+          end
+          if (req_adm_rsp_valid_i) begin
+            adm_req_wait_q <= 1'b0;
+            req_query_q <= req_adm_rsp_i;
+          end
+          if (!adm_rsp_wait_q && !adm_req_wait_q)
+            state_q <= adm_then_write_q ? StQpWrite : StRspLoad;
+        end
+        StQpWrite: state_q <= StQpWriteWait;
+        StQpWriteWait: if (qp_cmd_rsp_valid_i) begin
+          if (!qp_cmd_rsp_ok_i)  // the QP failed meanwhile
+            answer(rnic_regs_pkg::CmdStatusBadState, rnic_regs_pkg::CmdSyndromeState);
+          else answer(rnic_regs_pkg::CmdStatusOk, rnic_regs_pkg::CmdSyndromeNone);
+          if (is_destroy) begin
+            drain(StUseSend);
+          end else if (qp_wr_state_q && attr_q.state == QpReset) begin
+            // then the owners of QP state forget the old connection
+            adm_rsp_q <= 1'b1;
+            adm_req_q <= 1'b1;
+            drain(StAdmin);
+          end
+        end
+        // -- rounds of drain
+        StRoundLow: begin
+          wait_q <= wait_q + 1'b1;
+          if (wait_q == 3'(RoundWait - 1)) begin
+            wait_q <= '0;
+            drain_o <= 1'b1;
+            state_q <= StRoundHigh;
+          end
+        end
+        StRoundHigh: begin
+          if (wait_q != 3'(RoundWait)) begin
+            wait_q <= wait_q + 1'b1;
+          end else if (&drain_done_i) begin
+            wait_q <= '0;
+            drain_o <= 1'b0;
+            rounds_q <= rounds_q - 1'b1;
+            state_q <= rounds_q == 3'd1 ? after_drain_q : StRoundLow;
+          end
+        end
+        // -- answer: body, then header
+        StRspLoad: begin
+          header_q <= 1'b0;
+          wbeat_q <= BeatW'(HdrBeats);
+          wr_err_q <= 1'b0;
+          aw_valid_o <= 1'b1;
+          state_q <= StRspAw;
+        end
+        StRspAw: if (aw_ready_i) begin
+          aw_valid_o <= 1'b0;
+          w_valid_o <= 1'b1;
+          w_data_o <= rsp_beat(wbeat_q);
+          w_last_q <= header_q ? HdrBeats == 1 : RspBeats == HdrBeats + 1;
+          wbeat_q <= wbeat_q + 1'b1;
+          state_q <= StRspW;
+        end
+        StRspW: if (w_ready_i) begin
+          w_data_o <= rsp_beat(wbeat_q);
+          w_last_q <= wbeat_q == (header_q ? BeatW'(HdrBeats - 1) : BeatW'(RspBeats - 1));
+          wbeat_q <= wbeat_q + 1'b1;
+          if (w_last_q) begin
+            w_valid_o <= 1'b0;
+            state_q <= StRspB;
+          end
+        end
+        StRspB: if (b_valid_i) begin
+          wr_err_q <= wr_err_q || b_err_i;
+          ev_axi_wr_err_o <= b_err_i;
+          wbeat_q <= '0;
+          if (header_q) begin
+            ci_q <= ci_q + 16'd1;
+            ev_done_o <= 1'b1;
+            if (wr_err_q || b_err_i) ev_error_o <= 1'b1;
+            state_q <= StIdle;
+          end else begin
+            header_q <= 1'b1;
+            aw_valid_o <= 1'b1;
+            state_q <= StRspAw;
+          end
+        end
+        default: state_q <= StIdle;
+      endcase
+      if (enable_i && !enable_q) restart_q <= 1'b1;
+    end
+  end
+
+  // ---- ports ----------------------------------------------------------------------------------------------
+  assign ar_addr_o = {cmdq_base_i + slot_off, 8'd0};
+  assign ar_len_o = 8'(CmdBeats - 1);
+  assign aw_addr_o = {cmdr_base_i + slot_off, header_q ? 8'd0 : 8'(HdrBeats * BeatBytes)};
+  assign aw_len_o = header_q ? 8'(HdrBeats - 1) : 8'(RspBeats - HdrBeats - 1);
+  assign w_last_o = w_last_q;
+  assign w_strb_o = '1;
+
+  assign qp_cmd_valid_o = state_q == StQpRead || state_q == StQpWrite;
+  assign qp_cmd_op_o = state_q == StQpRead ? QpCmdRead : qp_wr_state_q ? QpCmdState : QpCmdWrite;
+  assign qp_cmd_idx_o = qpn_to_idx(object_q[23:0]);
+  assign qp_cmd_from_o = qp_cmd_rsp_i.state;
+  assign qp_cmd_attr_o = attr_q;
+
+  assign mr_cmd_valid_o = state_q == StMrRead || state_q == StMrWrite;
+  assign mr_cmd_we_o = state_q == StMrWrite;
+  assign mr_cmd_idx_o = object_q[MrIdxW-1:0];
+  always_comb begin
+    mr_cmd_mr_o = mr_q;
+    mr_cmd_mr_o.valid = is_create;
+  end
+
+  assign cq_cmd_valid_o = state_q inside {StCqRead, StCqWrite, StQpCqSend, StQpCqRecv};
+  assign cq_cmd_addr_o = cq_addr_q;
+  assign cq_cmd_log_size_o = cq_log_size_q;
+  assign cq_cmd_eqn_o = cq_eqn_q;
+  always_comb begin
+    cq_cmd_op_o = CqCmdQuery;
+    if (state_q == StCqWrite) cq_cmd_op_o = is_create ? CqCmdCreate : CqCmdDestroy;
+    unique case (state_q)
+      StQpCqSend: cq_cmd_idx_o = attr_q.send_cqn;
+      StQpCqRecv: cq_cmd_idx_o = attr_q.recv_cqn;
+      default: cq_cmd_idx_o = object_q[CqIdxW-1:0];
+    endcase
+  end
+
+  assign rsp_adm_valid_o = state_q == StAdminWait && adm_rsp_q;
+  assign req_adm_valid_o = state_q == StAdminWait && adm_req_q;
+  assign rsp_adm_o = '{op: adm_op_q, qp: qpn_to_idx(object_q[23:0]), psn: attr_q.rq_psn};
+  assign req_adm_o = '{op: adm_op_q, qp: qpn_to_idx(object_q[23:0]), psn: attr_q.sq_psn};
+
+  assign idle_o = state_q == StIdle && !restart_q && (!pending || stop_i) && enable_i == enable_q;
+
+endmodule
