@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
 # Builds and runs one unit test bench: hw/tb/run.sh NAME WIDTH   (hw/tb/NAME.sv, parameter DataW=WIDTH)
+# A bench with a Go program hw/tb/vec/NAME gets that program's output as +vec=FILE.
 # The bench prints a line that begins with PASS and ends by $finish; anything else is a failure.
 set -euo pipefail
 cd "$(dirname "$0")/../.."
@@ -20,7 +21,12 @@ if [ ! -x "$out/V$name" ] || [ "$(cat "$out/stamp" 2>/dev/null)" != "$stamp" ]; 
   echo "$stamp" > "$out/stamp"
 fi
 log=$out/run.log
-if timeout "${TB_TIMEOUT:-600}" "$out/V$name" +verilator+rand+reset+2 +verilator+seed+"${SEED:-1}" > "$log" 2>&1 && grep -q '^PASS' "$log"; then
+args=()
+if [ -d "hw/tb/vec/$name" ]; then
+  go run "./hw/tb/vec/$name" > "$out/vectors.txt"
+  args=("+vec=$out/vectors.txt")
+fi
+if timeout "${TB_TIMEOUT:-600}" "$out/V$name" "${args[@]}" +verilator+rand+reset+2 +verilator+seed+"${SEED:-1}" > "$log" 2>&1 && grep -q '^PASS' "$log"; then
   echo "ok   $name w$width: $(grep '^PASS' "$log" | tail -1)"
 else
   tail -20 "$log" >&2
