@@ -127,8 +127,8 @@ module byte_packer #(
     if (a_take) begin
       flush_cnt_q <= a_end_q[LaneW-1:0];
       flush_user_q <= a_user_q;
-      // A full beat leaves; what went round to the low lanes stays. A flushed beat is replaced whole.
-      if (a_full || flush_q) acc_q <= a_data_q;
+      // When a full beat leaves, what went round to the low lanes stays.
+      if (a_full) acc_q <= a_data_q;
       else acc_q <= (acc_q & low_lanes(a_pos_q)) | (a_data_q & ~low_lanes(a_pos_q));
     end
   end
