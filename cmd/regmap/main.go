@@ -83,9 +83,16 @@ func loadTree(root string) (*model, error) {
 
 // generate makes every output file; the same model gives the same bytes.
 func generate(m *model) ([]output, error) {
+	svd, err := genSVD(m)
+	if err != nil {
+		return nil, err
+	}
 	outs := []output{
 		{"hw/rtl/gen/rnic_regs_pkg.sv", []byte(genSVPkg(m))},
 		{"hw/rtl/gen/rnic_csr.sv", []byte(genCSR(m))},
+		{"verilator/gen/rnic_regs.h", []byte(genC(m))},
+		{"docs/registers.md", []byte(genDoc(m))},
+		{"hw/regs/rnic.svd", []byte(svd)},
 	}
 	goOuts, err := goFiles(m)
 	if err != nil {
