@@ -1,0 +1,173 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// What the registers show of the hardware: counters, sticky event pulses, sizes, the frame captured for debugging.
+//
+// Every event input may pulse in every cycle. Everything is registered once: a register shows an event one
+// cycle after its pulse. Meaning of each counter: hw/regs/csr.yaml.
+
+module rnic_counters
+  import rnic_pkg::*;
+#(
+  parameter int unsigned DataW = 512
+) (
+  input  logic                       clk_i,
+  input  logic                       rst_ni,
+  input  logic [63:0]                time_i,
+  // status
+  input  logic                       ready_i,
+  input  logic                       idle_i,
+  input  logic [15:0]                cmdq_ci_i,
+  input  logic                       capture_drops_only_i,
+  // receive
+  input  logic                       verdict_valid_i,
+  // verilator lint_off UNUSEDSIGNAL
+  input  rnic_regs_pkg::rx_verdict_t verdict_i,  // some fields are not kept
+  // verilator lint_on UNUSEDSIGNAL
+  input  logic                       ev_drop_valid_i,
+  input  logic [3:0]                 ev_drop_i,
+  input  logic                       ev_nak_op_i,
+  input  logic                       ev_rx_message_i,
+  input  logic                       ev_rx_bytes_valid_i,
+  input  logic [12:0]                ev_rx_bytes_i,
+  input  logic                       ev_stall_rx_dma_i,
+  // transmit
+  input  logic                       ev_frame_valid_i,
+  input  logic [15:0]                ev_frame_len_i,
+  input  logic [1:0]                 ev_frame_kind_i,
+  input  logic                       ev_abort_i,
+  input  logic                       ev_stall_mac_i,
+  input  logic                       ev_stall_read_i,
+  // requester
+  input  logic [3:0]                 ev_wqe_i,
+  input  logic                       ev_ack_i,
+  input  logic                       ev_nak_i,
+  input  logic                       ev_ghost_i,
+  input  logic                       ev_window_i,
+  // host
+  input  logic                       ev_cqe_i,
+  input  logic                       ev_cqe_lost_i,
+  input  logic                       ev_cq_overrun_i,
+  input  logic                       ev_cqe_error_i,
+  input  logic                       ev_cqe_flush_i,
+  input  logic                       ev_cmd_i,
+  input  logic                       ev_cmd_error_i,
+  input  logic                       ev_qp_fatal_i,
+  input  logic [2:0]                 ev_bad_db_i,
+  input  logic [2:0]                 ev_axi_rd_err_i,
+  input  logic [2:0]                 ev_axi_wr_err_i,
+  output rnic_regs_pkg::csr_hw2reg_t hw2reg_o
+);
+
+  localparam int unsigned NumDrop = rnic_regs_pkg::CsrTransportDropCount;
+  localparam int unsigned Ghost = 32'(rnic_regs_pkg::TransportDropGhostAck);
+  localparam int unsigned NakOp = 32'(rnic_regs_pkg::TransportDropNakOp);
+
+  rnic_regs_pkg::csr_hw2reg_t q;
+  assign hw2reg_o = q;
+
+  function automatic logic [63:0] ones(input logic [2:0] v);
+    return 64'(v[0]) + 64'(v[1]) + 64'(v[2]);
+  endfunction
+
+  logic accepted, capture;
+  assign accepted = verdict_i.reason == rnic_regs_pkg::DropReasonNone;
+  assign capture = verdict_valid_i && !(capture_drops_only_i && accepted);
+
+  always_ff @(posedge clk_i) begin
+    if (!rst_ni) begin
+      q <= '0;
+    end else begin
+      q.caps0.data_width <= 16'(DataW);
+      q.caps0.log_num_qp <= 5'(QpIdxW);
+      q.caps0.log_num_cq <= 5'(CqIdxW);
+      q.caps0.log_num_mr <= 5'(MrIdxW);
+      q.caps1.max_frame <= 16'(MaxFrame);
+      q.caps1.max_sge <= 4'(MaxSge);
+      q.caps1.log_inflight <= 4'(LogInflight);
+      q.caps1.log_max_queue <= 5'(LogMaxQueue);
+      q.status.ready <= ready_i;
+      q.status.idle <= idle_i;
+      q.cmdq_ci.ci <= cmdq_ci_i;
+      q.cycles.count <= time_i;
+
+      q.events.cq_overrun <= ev_cq_overrun_i;
+      q.events.axi_read_error <= |ev_axi_rd_err_i;
+      q.events.axi_write_error <= |ev_axi_wr_err_i;
+      q.events.qp_fatal <= ev_qp_fatal_i;
+      q.events.bad_doorbell <= |ev_bad_db_i;
+      q.events.cmd_error <= ev_cmd_error_i;
+
+      if (verdict_valid_i) begin
+        q.rx_frames.count <= q.rx_frames.count + 64'd1;
+        q.rx_bytes.count <= q.rx_bytes.count + 64'(verdict_i.frame_len);
+        if (accepted) begin
+          q.rx_roce_packets.count <= q.rx_roce_packets.count + 64'd1;
+          if (verdict_i.tos[1:0] == 2'b11) q.rx_ecn_ce.count <= q.rx_ecn_ce.count + 64'd1;
+          if (verdict_i.fecn) q.rx_fecn.count <= q.rx_fecn.count + 64'd1;
+          if (verdict_i.becn) q.rx_becn.count <= q.rx_becn.count + 64'd1;
+        end
+        for (int i = 0; i < int'(rnic_regs_pkg::CsrRxDropCount); i++)
+          if (verdict_i.reason == 8'(i)) q.rx_drop[i].count <= q.rx_drop[i].count + 64'd1;
+      end
+      if (capture) begin
+        q.last_info.reason <= verdict_i.reason;
+        q.last_info.opcode <= verdict_i.opcode;
+        q.last_info.frame_len <= verdict_i.frame_len;
+        q.last_info.ethertype <= verdict_i.ethertype;
+        q.last_info.vlan_tags <= verdict_i.vlan_tags;
+        q.last_info.ipv6 <= verdict_i.ipv6;
+        q.last_info.icrc_ok <= verdict_i.icrc_ok;
+        q.last_info.seq <= q.last_info.seq + 8'd1;
+        q.last_bth.dest_qp <= verdict_i.dest_qp;
+        q.last_bth.flags <= verdict_i.bth_flags;
+        q.last_bth.psn <= verdict_i.psn;
+        q.last_bth.becn <= verdict_i.becn;
+        q.last_bth.fecn <= verdict_i.fecn;
+        for (int i = 0; i < 2; i++) begin
+          q.last_sip[i].addr <= verdict_i.sip[i*64+:64];
+          q.last_dip[i].addr <= verdict_i.dip[i*64+:64];
+        end
+      end
+      if (ev_drop_valid_i || ev_ghost_i || ev_nak_op_i) begin
+        for (int i = 0; i < int'(NumDrop); i++)
+          q.transport_drop[i].count <= q.transport_drop[i].count +
+              ones({ev_drop_valid_i && 32'(ev_drop_i) == i, ev_ghost_i && i == int'(Ghost),
+                    ev_nak_op_i && i == int'(NakOp)});
+      end
+      if (ev_rx_message_i) q.rx_write_requests.count <= q.rx_write_requests.count + 64'd1;
+      if (ev_rx_bytes_valid_i)
+        q.rx_payload_bytes.count <= q.rx_payload_bytes.count + 64'(ev_rx_bytes_i);
+      if (ev_stall_rx_dma_i) q.stall_rx_dma.count <= q.stall_rx_dma.count + 64'd1;
+
+      if (ev_frame_valid_i) begin
+        q.tx_frames.count <= q.tx_frames.count + 64'd1;
+        q.tx_bytes.count <= q.tx_bytes.count + 64'(ev_frame_len_i);
+        unique case (ev_frame_kind_i)
+          2'd0: q.tx_write_packets.count <= q.tx_write_packets.count + 64'd1;
+          2'd1: q.tx_acks.count <= q.tx_acks.count + 64'd1;
+          default: q.tx_naks.count <= q.tx_naks.count + 64'd1;
+        endcase
+      end
+      if (ev_abort_i) q.tx_aborted.count <= q.tx_aborted.count + 64'd1;
+      if (ev_stall_mac_i) q.stall_tx_mac.count <= q.stall_tx_mac.count + 64'd1;
+      if (ev_stall_read_i) q.stall_tx_read.count <= q.stall_tx_read.count + 64'd1;
+
+      if (ev_wqe_i != 0) q.wqe_fetched.count <= q.wqe_fetched.count + 64'(ev_wqe_i);
+      if (ev_ack_i) q.rx_acks.count <= q.rx_acks.count + 64'd1;
+      if (ev_nak_i) q.rx_naks.count <= q.rx_naks.count + 64'd1;
+      if (ev_window_i) q.stall_tx_window.count <= q.stall_tx_window.count + 64'd1;
+
+      if (ev_cqe_i) q.cqe_written.count <= q.cqe_written.count + 64'd1;
+      if (ev_cqe_lost_i) q.cqe_overrun.count <= q.cqe_overrun.count + 64'd1;
+      if (ev_cqe_error_i) q.req_cqe_error.count <= q.req_cqe_error.count + 64'd1;
+      if (ev_cqe_flush_i) q.req_cqe_flush_error.count <= q.req_cqe_flush_error.count + 64'd1;
+      if (ev_cmd_i) q.commands.count <= q.commands.count + 64'd1;
+      if (ev_bad_db_i != 0) q.bad_doorbells.count <= q.bad_doorbells.count + ones(ev_bad_db_i);
+      if (ev_axi_rd_err_i != 0)
+        q.axi_read_errors.count <= q.axi_read_errors.count + ones(ev_axi_rd_err_i);
+      if (ev_axi_wr_err_i != 0)
+        q.axi_write_errors.count <= q.axi_write_errors.count + ones(ev_axi_wr_err_i);
+    end
+  end
+
+endmodule

@@ -1,0 +1,490 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// The NIC: registers and doorbells in, host memory on an AXI4 master, Ethernet on two streams.
+//
+// Wires the blocks together and nothing else, but for the gates of function enable and reset. DataW (64,
+// 128, 256, 512) is the width of all data paths; the receive stream takes a beat per cycle and cannot be
+// held; the transmit stream sends whole frames without gaps of its own. time_i is the cycle
+// counter that registers and CQE timestamps show. idle_o: nothing in flight in any block, so that
+// nothing happens before an input changes. docs/architecture.md walks a packet through.
+
+module rnic_core
+  import rnic_pkg::*;
+#(
+  parameter int unsigned DataW = 512
+) (
+  input  logic                clk_i,
+  input  logic                rst_ni,
+  input  logic [63:0]         time_i,
+  // registers and doorbells: AXI4-Lite slave
+  input  logic [16:0]         s_axil_awaddr_i,
+  input  logic [2:0]          s_axil_awprot_i,
+  input  logic                s_axil_awvalid_i,
+  output logic                s_axil_awready_o,
+  input  logic [63:0]         s_axil_wdata_i,
+  input  logic [7:0]          s_axil_wstrb_i,
+  input  logic                s_axil_wvalid_i,
+  output logic                s_axil_wready_o,
+  output logic [1:0]          s_axil_bresp_o,
+  output logic                s_axil_bvalid_o,
+  input  logic                s_axil_bready_i,
+  input  logic [16:0]         s_axil_araddr_i,
+  input  logic [2:0]          s_axil_arprot_i,
+  input  logic                s_axil_arvalid_i,
+  output logic                s_axil_arready_o,
+  output logic [63:0]         s_axil_rdata_o,
+  output logic [1:0]          s_axil_rresp_o,
+  output logic                s_axil_rvalid_o,
+  input  logic                s_axil_rready_i,
+  // host memory: AXI4 master
+  output logic [AxiIdW-1:0]   m_axi_awid_o,
+  output logic [63:0]         m_axi_awaddr_o,
+  output logic [7:0]          m_axi_awlen_o,
+  output logic [2:0]          m_axi_awsize_o,
+  output logic [1:0]          m_axi_awburst_o,
+  output logic                m_axi_awvalid_o,
+  input  logic                m_axi_awready_i,
+  output logic [DataW-1:0]    m_axi_wdata_o,
+  output logic [DataW/8-1:0]  m_axi_wstrb_o,
+  output logic                m_axi_wlast_o,
+  output logic                m_axi_wvalid_o,
+  input  logic                m_axi_wready_i,
+  input  logic [AxiIdW-1:0]   m_axi_bid_i,
+  input  logic [1:0]          m_axi_bresp_i,
+  input  logic                m_axi_bvalid_i,
+  output logic                m_axi_bready_o,
+  output logic [AxiIdW-1:0]   m_axi_arid_o,
+  output logic [63:0]         m_axi_araddr_o,
+  output logic [7:0]          m_axi_arlen_o,
+  output logic [2:0]          m_axi_arsize_o,
+  output logic [1:0]          m_axi_arburst_o,
+  output logic                m_axi_arvalid_o,
+  input  logic                m_axi_arready_i,
+  input  logic [AxiIdW-1:0]   m_axi_rid_i,
+  input  logic [DataW-1:0]    m_axi_rdata_i,
+  input  logic [1:0]          m_axi_rresp_i,
+  input  logic                m_axi_rlast_i,
+  input  logic                m_axi_rvalid_i,
+  output logic                m_axi_rready_o,
+  // Ethernet: frames without FCS
+  input  logic                rx_valid_i,
+  input  logic [DataW-1:0]    rx_data_i,
+  input  logic [DataW/8-1:0]  rx_keep_i,
+  input  logic                rx_last_i,
+  input  logic                rx_user_i,
+  output logic                tx_valid_o,
+  input  logic                tx_ready_i,
+  output logic [DataW-1:0]    tx_data_o,
+  output logic [DataW/8-1:0]  tx_keep_o,
+  output logic                tx_last_o,
+  output logic                tx_user_o,
+  // priority flow control, per priority
+  input  logic [7:0]          pfc_pause_i,
+  output logic [7:0]          pfc_xoff_o,
+  output logic [0:0]          irq_o,
+  output logic                idle_o,
+  // one pulse per received frame (rnic_regs_pkg::rx_verdict_t)
+  output logic                verdict_valid_o,
+  output logic [1023:0]       verdict_o
+);
+
+  localparam int unsigned LaneW = $clog2(DataW / 8);
+  localparam int unsigned NumQpPorts = 5;
+  localparam int unsigned NumMrPorts = 2;
+  localparam int unsigned NumErr = 3;
+  localparam int unsigned NumDrain = 9;
+  localparam logic [31:0] ResetMagic = 32'h52535421;
+
+  // ---- reset -----------------------------------------------------------------------------------------
+  rnic_regs_pkg::csr_reg2hw_t reg2hw;
+  rnic_regs_pkg::csr_hw2reg_t hw2reg;
+  logic core_rst_n, stop, enable, rx_skip, rd_busy, wr_busy, tx_valid;
+
+  reset_ctrl u_reset_ctrl (
+    .clk_i, .rst_ni,
+    .trigger_i(reg2hw.reset.qe && reg2hw.reset.trigger == ResetMagic),
+    .axi_busy_i(rd_busy || wr_busy),
+    .tx_valid_i(tx_valid), .tx_valid_o, .tx_ready_i, .tx_last_i(tx_last_o),
+    .rx_valid_i, .rx_last_i, .rx_skip_o(rx_skip),
+    .stop_o(stop), .core_rst_no(core_rst_n)
+  );
+  assign enable = reg2hw.ctrl.enable && !stop;
+
+  // ---- registers and doorbells -----------------------------------------------------------------------
+  logic db_valid, db_ready;
+  logic [11:0] db_offset;
+  logic [63:0] db_data;
+
+  rnic_csr u_csr (
+    .clk_i, .rst_ni, .clear_i(!core_rst_n),
+    .s_axil_awaddr_i, .s_axil_awprot_i, .s_axil_awvalid_i, .s_axil_awready_o,
+    .s_axil_wdata_i, .s_axil_wstrb_i, .s_axil_wvalid_i, .s_axil_wready_o,
+    .s_axil_bresp_o, .s_axil_bvalid_o, .s_axil_bready_i,
+    .s_axil_araddr_i, .s_axil_arprot_i, .s_axil_arvalid_i, .s_axil_arready_o,
+    .s_axil_rdata_o, .s_axil_rresp_o, .s_axil_rvalid_o, .s_axil_rready_i,
+    .reg2hw_o(reg2hw), .hw2reg_i(hw2reg),
+    .db_valid_o(db_valid), .db_ready_i(db_ready), .db_page_o(),
+    .db_offset_o(db_offset), .db_data_o(db_data)
+  );
+
+  // Doorbells that nobody takes are bad ones: receive queues do not exist yet, a function that is not
+  // enabled has no queues at all.
+  rnic_regs_pkg::db_sq_t db_sq;
+  rnic_regs_pkg::db_cq_t db_cq;
+  logic db_is_sq, db_is_cq, db_is_bad, sq_db_ready, cq_db_ready, ev_db_refused;
+  assign db_sq = db_data;
+  assign db_cq = db_data;
+  assign db_is_sq = enable && db_offset == rnic_regs_pkg::DbSqOffset;
+  assign db_is_cq = enable && db_offset == rnic_regs_pkg::DbCqOffset;
+  assign db_is_bad = !db_is_sq && !db_is_cq;
+  assign db_ready = (db_is_sq && sq_db_ready) || (db_is_cq && cq_db_ready) || db_is_bad;
+  assign ev_db_refused = db_valid && db_is_bad;
+
+  // ---- tables ----------------------------------------------------------------------------------------
+  logic     [NumQpPorts-1:0] qp_req_valid, qp_req_ready, qp_rsp_valid;
+  qp_idx_t  [NumQpPorts-1:0] qp_req_idx;
+  qp_attr_t                  qp_rsp[NumQpPorts];
+  logic     [NumMrPorts-1:0] mr_req_valid, mr_req_ready, mr_rsp_valid;
+  mr_idx_t  [NumMrPorts-1:0] mr_req_idx;
+  mr_t                       mr_rsp[NumMrPorts];
+  logic     [NumErr-1:0]     qp_err_valid, qp_err_ready;
+  qp_idx_t  [NumErr-1:0]     qp_err_idx;
+  logic                      errev_valid, errev_ready;
+  qp_idx_t                   errev_idx;
+  logic                      drain;
+  logic     [NumDrain-1:0]   drain_done;
+  logic     [NumDrain:0]     block_idle;
+
+  logic      qp_cmd_valid, qp_cmd_rsp_valid, qp_cmd_rsp_ok, ev_qp_fatal;
+  qp_cmd_e   qp_cmd_op;
+  qp_idx_t   qp_cmd_idx;
+  qp_state_e qp_cmd_from;
+  qp_attr_t  qp_cmd_attr, qp_cmd_rsp;
+
+  qp_table #(.NumPorts(NumQpPorts), .NumErr(NumErr)) u_qp_table (
+    .clk_i, .rst_ni(core_rst_n),
+    .req_valid_i(qp_req_valid), .req_ready_o(qp_req_ready), .req_idx_i(qp_req_idx),
+    .rsp_valid_o(qp_rsp_valid), .rsp_o(qp_rsp),
+    .cmd_valid_i(qp_cmd_valid), .cmd_op_i(qp_cmd_op), .cmd_idx_i(qp_cmd_idx),
+    .cmd_from_i(qp_cmd_from), .cmd_attr_i(qp_cmd_attr),
+    .cmd_rsp_valid_o(qp_cmd_rsp_valid), .cmd_rsp_ok_o(qp_cmd_rsp_ok), .cmd_rsp_o(qp_cmd_rsp),
+    .err_valid_i(qp_err_valid), .err_ready_o(qp_err_ready), .err_idx_i(qp_err_idx),
+    .errev_valid_o(errev_valid), .errev_ready_i(errev_ready), .errev_idx_o(errev_idx),
+    .drain_i(drain), .drain_done_o(drain_done[0]),
+    .ev_fatal_o(ev_qp_fatal), .idle_o(block_idle[0])
+  );
+
+  logic    mr_cmd_valid, mr_cmd_we, mr_cmd_rsp_valid;
+  mr_idx_t mr_cmd_idx;
+  mr_t     mr_cmd_mr, mr_cmd_rsp;
+
+  mr_table #(.NumPorts(NumMrPorts)) u_mr_table (
+    .clk_i, .rst_ni(core_rst_n),
+    .req_valid_i(mr_req_valid), .req_ready_o(mr_req_ready), .req_idx_i(mr_req_idx),
+    .rsp_valid_o(mr_rsp_valid), .rsp_o(mr_rsp),
+    .cmd_valid_i(mr_cmd_valid), .cmd_we_i(mr_cmd_we), .cmd_idx_i(mr_cmd_idx),
+    .cmd_mr_i(mr_cmd_mr), .cmd_rsp_valid_o(mr_cmd_rsp_valid), .cmd_rsp_o(mr_cmd_rsp)
+  );
+
+  // ---- AXI -------------------------------------------------------------------------------------------
+  logic [NumRdClients-1:0]       ar_valid, ar_ready, r_valid;
+  logic [NumRdClients-1:0][63:0] ar_addr;
+  logic [NumRdClients-1:0][7:0]  ar_len;
+  logic [DataW-1:0]              r_data;
+  logic                          r_last, r_err;
+
+  axi_rd_arb #(.DataW(DataW)) u_rd_arb (
+    .clk_i, .rst_ni(core_rst_n), .stop_i(stop), .busy_o(rd_busy),
+    .ar_valid_i(ar_valid), .ar_ready_o(ar_ready), .ar_addr_i(ar_addr), .ar_len_i(ar_len),
+    .r_valid_o(r_valid), .r_data_o(r_data), .r_last_o(r_last), .r_err_o(r_err),
+    .m_axi_arid_o, .m_axi_araddr_o, .m_axi_arlen_o, .m_axi_arsize_o, .m_axi_arburst_o,
+    .m_axi_arvalid_o, .m_axi_arready_i,
+    .m_axi_rid_i, .m_axi_rdata_i, .m_axi_rresp_i, .m_axi_rlast_i, .m_axi_rvalid_i, .m_axi_rready_o
+  );
+
+  logic [NumWrClients-1:0]       aw_valid, aw_ready, w_valid, w_ready, w_last, b_valid;
+  logic [NumWrClients-1:0][63:0] aw_addr;
+  logic [NumWrClients-1:0][7:0]  aw_len;
+  logic [DataW-1:0]              w_data[NumWrClients];
+  logic [DataW/8-1:0]            w_strb[NumWrClients];
+  logic                          b_err;
+
+  axi_wr_mux #(.DataW(DataW)) u_wr_mux (
+    .clk_i, .rst_ni(core_rst_n), .stop_i(stop), .busy_o(wr_busy),
+    .aw_valid_i(aw_valid), .aw_ready_o(aw_ready), .aw_addr_i(aw_addr), .aw_len_i(aw_len),
+    .w_valid_i(w_valid), .w_ready_o(w_ready), .w_data_i(w_data), .w_strb_i(w_strb),
+    .w_last_i(w_last), .b_valid_o(b_valid), .b_err_o(b_err),
+    .m_axi_awid_o, .m_axi_awaddr_o, .m_axi_awlen_o, .m_axi_awsize_o, .m_axi_awburst_o,
+    .m_axi_awvalid_o, .m_axi_awready_i,
+    .m_axi_wdata_o, .m_axi_wstrb_o, .m_axi_wlast_o, .m_axi_wvalid_o, .m_axi_wready_i,
+    .m_axi_bid_i, .m_axi_bresp_i, .m_axi_bvalid_i, .m_axi_bready_o
+  );
+
+  // ---- receive ---------------------------------------------------------------------------------------
+  logic                       meta_valid, meta_ready;
+  rx_meta_t                   meta;
+  logic                       pcmd_valid, pcmd_ready;
+  payload_cmd_e               pcmd;
+  logic                       rxpl_valid, rxpl_ready, rxpl_last;
+  logic [DataW-1:0]           rxpl_data;
+  logic [LaneW-1:0]           rxpl_off;
+  logic [LaneW:0]             rxpl_cnt;
+  rnic_regs_pkg::rx_verdict_t verdict;
+
+  rx_frontend #(.DataW(DataW)) u_rx_frontend (
+    .clk_i, .rst_ni(core_rst_n),
+    .enable_i(enable), .promisc_i(reg2hw.rx_ctrl.promisc), .mac_addr_i(reg2hw.mac_addr.addr),
+    .rx_valid_i(rx_valid_i && !rx_skip), .rx_data_i, .rx_keep_i, .rx_last_i, .rx_user_i,
+    .meta_valid_o(meta_valid), .meta_ready_i(meta_ready), .meta_o(meta),
+    .pcmd_valid_i(pcmd_valid), .pcmd_ready_o(pcmd_ready), .pcmd_i(pcmd),
+    .pl_valid_o(rxpl_valid), .pl_ready_i(rxpl_ready), .pl_data_o(rxpl_data),
+    .pl_off_o(rxpl_off), .pl_cnt_o(rxpl_cnt), .pl_last_o(rxpl_last),
+    .verdict_valid_o, .verdict_o(verdict),
+    .drain_i(drain), .drain_done_o(drain_done[1]), .idle_o(block_idle[1])
+  );
+  assign verdict_o = verdict;
+
+  logic       rsp_adm_valid, rsp_adm_ready, rsp_adm_rsp_valid;
+  qp_admin_t  rsp_adm;
+  rsp_query_t rsp_adm_rsp;
+  logic       wr_valid, wr_ready;
+  rx_write_t  wr;
+  logic       ackrx_valid, ackrx_ready;
+  ack_rx_t    ackrx;
+  logic       ev_drop_valid;
+  logic [3:0] ev_drop;
+
+  rx_transport u_rx_transport (
+    .clk_i, .rst_ni(core_rst_n), .coalesce_i(reg2hw.ack_ctrl.coalesce),
+    .meta_valid_i(meta_valid), .meta_ready_o(meta_ready), .meta_i(meta),
+    .pcmd_valid_o(pcmd_valid), .pcmd_ready_i(pcmd_ready), .pcmd_o(pcmd),
+    .qp_req_valid_o(qp_req_valid[0]), .qp_req_ready_i(qp_req_ready[0]),
+    .qp_req_idx_o(qp_req_idx[0]), .qp_rsp_valid_i(qp_rsp_valid[0]), .qp_rsp_i(qp_rsp[0]),
+    .mr_req_valid_o(mr_req_valid[0]), .mr_req_ready_i(mr_req_ready[0]),
+    .mr_req_idx_o(mr_req_idx[0]), .mr_rsp_valid_i(mr_rsp_valid[0]), .mr_rsp_i(mr_rsp[0]),
+    .wr_valid_o(wr_valid), .wr_ready_i(wr_ready), .wr_o(wr),
+    .ackrx_valid_o(ackrx_valid), .ackrx_ready_i(ackrx_ready), .ackrx_o(ackrx),
+    .qp_err_valid_o(qp_err_valid[0]), .qp_err_ready_i(qp_err_ready[0]),
+    .qp_err_idx_o(qp_err_idx[0]),
+    .adm_valid_i(rsp_adm_valid), .adm_ready_o(rsp_adm_ready), .adm_i(rsp_adm),
+    .adm_rsp_valid_o(rsp_adm_rsp_valid), .adm_rsp_o(rsp_adm_rsp),
+    .drain_i(drain), .drain_done_o(drain_done[2]), .idle_o(block_idle[2]),
+    .ev_drop_valid_o(ev_drop_valid), .ev_drop_o(ev_drop)
+  );
+
+  logic        ackq_valid, ackin_ready, ackin_valid;
+  ack_t        ackq, ackin;
+  logic        ev_rx_bytes_valid, ev_rx_message, ev_wr_axi_err, ev_nak_op, ev_stall_rx_dma;
+  logic [12:0] ev_rx_bytes;
+
+  rx_payload_writer #(.DataW(DataW)) u_rx_payload_writer (
+    .clk_i, .rst_ni(core_rst_n),
+    .wr_valid_i(wr_valid), .wr_ready_o(wr_ready), .wr_i(wr),
+    .pl_valid_i(rxpl_valid), .pl_ready_o(rxpl_ready), .pl_data_i(rxpl_data),
+    .pl_off_i(rxpl_off), .pl_cnt_i(rxpl_cnt), .pl_last_i(rxpl_last),
+    .aw_valid_o(aw_valid[WrIdPayload]), .aw_ready_i(aw_ready[WrIdPayload]),
+    .aw_addr_o(aw_addr[WrIdPayload]), .aw_len_o(aw_len[WrIdPayload]),
+    .w_valid_o(w_valid[WrIdPayload]), .w_ready_i(w_ready[WrIdPayload]),
+    .w_data_o(w_data[WrIdPayload]), .w_strb_o(w_strb[WrIdPayload]),
+    .w_last_o(w_last[WrIdPayload]), .b_valid_i(b_valid[WrIdPayload]), .b_err_i(b_err),
+    .ack_valid_o(ackin_valid), .ack_o(ackin),
+    .qp_err_valid_o(qp_err_valid[1]), .qp_err_ready_i(qp_err_ready[1]),
+    .qp_err_idx_o(qp_err_idx[1]),
+    .ev_bytes_valid_o(ev_rx_bytes_valid), .ev_bytes_o(ev_rx_bytes), .ev_message_o(ev_rx_message),
+    .ev_axi_err_o(ev_wr_axi_err), .ev_nak_op_o(ev_nak_op), .ev_stall_o(ev_stall_rx_dma),
+    .drain_i(drain), .drain_done_o(drain_done[3]), .idle_o(block_idle[3])
+  );
+
+  ack_queue u_ack_queue (
+    .clk_i, .rst_ni(core_rst_n),
+    .in_valid_i(ackin_valid), .in_i(ackin),
+    .out_valid_o(ackq_valid), .out_ready_i(ackin_ready), .out_o(ackq),
+    .idle_o(block_idle[4]), .drain_i(drain), .drain_done_o(drain_done[4])
+  );
+
+  // ---- transmit --------------------------------------------------------------------------------------
+  logic             pkt_valid, pkt_ready, frag_valid, frag_ready;
+  tx_pkt_t          pkt;
+  tx_frag_t         frag;
+  logic             txpl_valid, txpl_ready, txpl_last, txpl_err;
+  logic [DataW-1:0] txpl_data;
+  logic [LaneW:0]   txpl_cnt;
+  logic             txerr_valid, txerr_ready;
+  tx_err_t          txerr;
+  logic             cqe_valid, cqe_ready;
+  cqe_ev_t          cqe;
+  logic             req_adm_valid, req_adm_ready, req_adm_rsp_valid;
+  qp_admin_t        req_adm;
+  req_query_t       req_adm_rsp;
+  logic [3:0]       ev_wqe;
+  logic             ev_sq_bad_db, ev_ack, ev_nak, ev_ghost, ev_window, ev_wqe_axi_err;
+
+  requester #(.DataW(DataW)) u_requester (
+    .clk_i, .rst_ni(core_rst_n),
+    .window_i(reg2hw.tx_ctrl.window), .req_interval_i(reg2hw.ack_ctrl.req_interval),
+    .quantum_log_i(reg2hw.tx_ctrl.quantum_log),
+    .db_valid_i(db_valid && db_is_sq), .db_ready_o(sq_db_ready),
+    .db_qpn_i(db_sq.qpn), .db_pi_i(db_sq.pi),
+    .ackrx_valid_i(ackrx_valid), .ackrx_ready_o(ackrx_ready), .ackrx_i(ackrx),
+    .err_valid_i(txerr_valid), .err_ready_o(txerr_ready), .err_i(txerr),
+    .flush_valid_i(errev_valid), .flush_ready_o(errev_ready), .flush_idx_i(errev_idx),
+    .qpa_req_valid_o(qp_req_valid[2]), .qpa_req_ready_i(qp_req_ready[2]),
+    .qpa_req_idx_o(qp_req_idx[2]), .qpa_rsp_valid_i(qp_rsp_valid[2]), .qpa_rsp_i(qp_rsp[2]),
+    .qpb_req_valid_o(qp_req_valid[3]), .qpb_req_ready_i(qp_req_ready[3]),
+    .qpb_req_idx_o(qp_req_idx[3]), .qpb_rsp_valid_i(qp_rsp_valid[3]), .qpb_rsp_i(qp_rsp[3]),
+    .qpc_req_valid_o(qp_req_valid[4]), .qpc_req_ready_i(qp_req_ready[4]),
+    .qpc_req_idx_o(qp_req_idx[4]), .qpc_rsp_valid_i(qp_rsp_valid[4]), .qpc_rsp_i(qp_rsp[4]),
+    .mr_req_valid_o(mr_req_valid[1]), .mr_req_ready_i(mr_req_ready[1]),
+    .mr_req_idx_o(mr_req_idx[1]), .mr_rsp_valid_i(mr_rsp_valid[1]), .mr_rsp_i(mr_rsp[1]),
+    .ar_valid_o(ar_valid[RdIdWqe]), .ar_ready_i(ar_ready[RdIdWqe]),
+    .ar_addr_o(ar_addr[RdIdWqe]), .ar_len_o(ar_len[RdIdWqe]),
+    .r_valid_i(r_valid[RdIdWqe]), .r_data_i(r_data), .r_last_i(r_last), .r_err_i(r_err),
+    .pkt_valid_o(pkt_valid), .pkt_ready_i(pkt_ready), .pkt_o(pkt),
+    .frag_valid_o(frag_valid), .frag_ready_i(frag_ready), .frag_o(frag),
+    .cqe_valid_o(cqe_valid), .cqe_ready_i(cqe_ready), .cqe_o(cqe),
+    .qp_err_valid_o(qp_err_valid[2]), .qp_err_ready_i(qp_err_ready[2]),
+    .qp_err_idx_o(qp_err_idx[2]),
+    .adm_valid_i(req_adm_valid), .adm_ready_o(req_adm_ready), .adm_i(req_adm),
+    .adm_rsp_valid_o(req_adm_rsp_valid), .adm_rsp_o(req_adm_rsp),
+    .drain_i(drain), .drain_done_o(drain_done[5]), .idle_o(block_idle[5]),
+    .ev_wqe_o(ev_wqe), .ev_bad_db_o(ev_sq_bad_db), .ev_ack_o(ev_ack), .ev_nak_o(ev_nak),
+    .ev_ghost_o(ev_ghost), .ev_window_o(ev_window), .ev_axi_err_o(ev_wqe_axi_err)
+  );
+
+  logic ev_pl_axi_err;
+
+  payload_reader #(.DataW(DataW)) u_payload_reader (
+    .clk_i, .rst_ni(core_rst_n),
+    .frag_valid_i(frag_valid), .frag_ready_o(frag_ready), .frag_i(frag),
+    .ar_valid_o(ar_valid[RdIdPayload]), .ar_ready_i(ar_ready[RdIdPayload]),
+    .ar_addr_o(ar_addr[RdIdPayload]), .ar_len_o(ar_len[RdIdPayload]),
+    .r_valid_i(r_valid[RdIdPayload]), .r_data_i(r_data), .r_last_i(r_last), .r_err_i(r_err),
+    .pl_valid_o(txpl_valid), .pl_ready_i(txpl_ready), .pl_data_o(txpl_data),
+    .pl_cnt_o(txpl_cnt), .pl_last_o(txpl_last), .pl_err_o(txpl_err),
+    .ev_axi_err_o(ev_pl_axi_err), .idle_o(block_idle[6]),
+    .drain_i(drain), .drain_done_o(drain_done[6])
+  );
+
+  logic        ev_frame_valid, ev_abort, ev_stall_mac, ev_stall_read;
+  logic [15:0] ev_frame_len;
+  logic [1:0]  ev_frame_kind;
+
+  tx_egress #(.DataW(DataW)) u_tx_egress (
+    .clk_i, .rst_ni(core_rst_n),
+    .mac_addr_i(reg2hw.mac_addr.addr), .pfc_pause_i,
+    .ack_valid_i(ackq_valid), .ack_ready_o(ackin_ready), .ack_i(ackq),
+    .pkt_valid_i(pkt_valid), .pkt_ready_o(pkt_ready), .pkt_i(pkt),
+    .pl_valid_i(txpl_valid), .pl_ready_o(txpl_ready), .pl_data_i(txpl_data),
+    .pl_cnt_i(txpl_cnt), .pl_last_i(txpl_last), .pl_err_i(txpl_err),
+    .qp_req_valid_o(qp_req_valid[1]), .qp_req_ready_i(qp_req_ready[1]),
+    .qp_req_idx_o(qp_req_idx[1]), .qp_rsp_valid_i(qp_rsp_valid[1]), .qp_rsp_i(qp_rsp[1]),
+    .tx_valid_o(tx_valid), .tx_ready_i(tx_ready_i && tx_valid_o), .tx_data_o, .tx_keep_o,
+    .tx_last_o, .tx_user_o,
+    .err_valid_o(txerr_valid), .err_ready_i(txerr_ready), .err_o(txerr),
+    .ev_frame_valid_o(ev_frame_valid), .ev_frame_len_o(ev_frame_len),
+    .ev_frame_kind_o(ev_frame_kind), .ev_abort_o(ev_abort),
+    .ev_stall_mac_o(ev_stall_mac), .ev_stall_read_o(ev_stall_read),
+    .idle_o(block_idle[7]), .drain_i(drain), .drain_done_o(drain_done[7])
+  );
+  assign pfc_xoff_o = '0;
+
+  // ---- host ------------------------------------------------------------------------------------------
+  logic        cq_cmd_valid, cq_cmd_ready, cq_cmd_rsp_valid;
+  cq_cmd_e     cq_cmd_op;
+  cq_idx_t     cq_cmd_idx;
+  logic [63:6] cq_cmd_addr;
+  logic [3:0]  cq_cmd_log_size;
+  logic [7:0]  cq_cmd_eqn;
+  cq_ctx_t     cq_cmd_rsp;
+  logic        ev_cqe, ev_cqe_lost, ev_cq_overrun, ev_cqe_error, ev_cqe_flush;
+  logic        ev_cq_bad_db, ev_cqe_axi_err;
+
+  cqe_writer #(.DataW(DataW)) u_cqe_writer (
+    .clk_i, .rst_ni(core_rst_n), .time_i,
+    .in_valid_i(cqe_valid), .in_ready_o(cqe_ready), .in_i(cqe),
+    .db_valid_i(db_valid && db_is_cq), .db_ready_o(cq_db_ready),
+    .db_cqn_i(db_cq.cqn), .db_ci_i(db_cq.ci),
+    .cmd_valid_i(cq_cmd_valid), .cmd_ready_o(cq_cmd_ready), .cmd_op_i(cq_cmd_op),
+    .cmd_idx_i(cq_cmd_idx), .cmd_addr_i(cq_cmd_addr), .cmd_log_size_i(cq_cmd_log_size),
+    .cmd_eqn_i(cq_cmd_eqn), .cmd_rsp_valid_o(cq_cmd_rsp_valid), .cmd_rsp_o(cq_cmd_rsp),
+    .aw_valid_o(aw_valid[WrIdCqe]), .aw_ready_i(aw_ready[WrIdCqe]),
+    .aw_addr_o(aw_addr[WrIdCqe]), .aw_len_o(aw_len[WrIdCqe]),
+    .w_valid_o(w_valid[WrIdCqe]), .w_ready_i(w_ready[WrIdCqe]),
+    .w_data_o(w_data[WrIdCqe]), .w_strb_o(w_strb[WrIdCqe]), .w_last_o(w_last[WrIdCqe]),
+    .b_valid_i(b_valid[WrIdCqe]), .b_err_i(b_err),
+    .drain_i(drain), .drain_done_o(drain_done[8]),
+    .ev_cqe_o(ev_cqe), .ev_lost_o(ev_cqe_lost), .ev_overrun_o(ev_cq_overrun),
+    .ev_error_o(ev_cqe_error), .ev_flush_o(ev_cqe_flush), .ev_bad_db_o(ev_cq_bad_db),
+    .ev_axi_err_o(ev_cqe_axi_err), .idle_o(block_idle[8])
+  );
+
+  logic [15:0] cmdq_ci;
+  logic        ev_cmd, ev_cmd_error, ev_cmd_rd_err, ev_cmd_wr_err;
+
+  cmd_proc #(.DataW(DataW), .NumDrain(NumDrain)) u_cmd_proc (
+    .clk_i, .rst_ni(core_rst_n),
+    .enable_i(reg2hw.cmdq_cfg.enable), .log_size_i(reg2hw.cmdq_cfg.log_size),
+    .cmdq_base_i(reg2hw.cmdq_base.addr[63:8]), .cmdr_base_i(reg2hw.cmdr_base.addr[63:8]),
+    .pi_i(reg2hw.cmdq_pi.pi), .ci_o(cmdq_ci), .stop_i(stop),
+    .ar_valid_o(ar_valid[RdIdCmd]), .ar_ready_i(ar_ready[RdIdCmd]),
+    .ar_addr_o(ar_addr[RdIdCmd]), .ar_len_o(ar_len[RdIdCmd]),
+    .r_valid_i(r_valid[RdIdCmd]), .r_data_i(r_data), .r_last_i(r_last), .r_err_i(r_err),
+    .aw_valid_o(aw_valid[WrIdRsp]), .aw_ready_i(aw_ready[WrIdRsp]),
+    .aw_addr_o(aw_addr[WrIdRsp]), .aw_len_o(aw_len[WrIdRsp]),
+    .w_valid_o(w_valid[WrIdRsp]), .w_ready_i(w_ready[WrIdRsp]),
+    .w_data_o(w_data[WrIdRsp]), .w_strb_o(w_strb[WrIdRsp]), .w_last_o(w_last[WrIdRsp]),
+    .b_valid_i(b_valid[WrIdRsp]), .b_err_i(b_err),
+    .qp_cmd_valid_o(qp_cmd_valid), .qp_cmd_op_o(qp_cmd_op), .qp_cmd_idx_o(qp_cmd_idx),
+    .qp_cmd_from_o(qp_cmd_from), .qp_cmd_attr_o(qp_cmd_attr),
+    .qp_cmd_rsp_valid_i(qp_cmd_rsp_valid), .qp_cmd_rsp_ok_i(qp_cmd_rsp_ok),
+    .qp_cmd_rsp_i(qp_cmd_rsp),
+    .mr_cmd_valid_o(mr_cmd_valid), .mr_cmd_we_o(mr_cmd_we), .mr_cmd_idx_o(mr_cmd_idx),
+    .mr_cmd_mr_o(mr_cmd_mr), .mr_cmd_rsp_valid_i(mr_cmd_rsp_valid), .mr_cmd_rsp_i(mr_cmd_rsp),
+    .cq_cmd_valid_o(cq_cmd_valid), .cq_cmd_ready_i(cq_cmd_ready), .cq_cmd_op_o(cq_cmd_op),
+    .cq_cmd_idx_o(cq_cmd_idx), .cq_cmd_addr_o(cq_cmd_addr),
+    .cq_cmd_log_size_o(cq_cmd_log_size), .cq_cmd_eqn_o(cq_cmd_eqn),
+    .cq_cmd_rsp_valid_i(cq_cmd_rsp_valid), .cq_cmd_rsp_i(cq_cmd_rsp),
+    .rsp_adm_valid_o(rsp_adm_valid), .rsp_adm_ready_i(rsp_adm_ready), .rsp_adm_o(rsp_adm),
+    .rsp_adm_rsp_valid_i(rsp_adm_rsp_valid), .rsp_adm_rsp_i(rsp_adm_rsp),
+    .req_adm_valid_o(req_adm_valid), .req_adm_ready_i(req_adm_ready), .req_adm_o(req_adm),
+    .req_adm_rsp_valid_i(req_adm_rsp_valid), .req_adm_rsp_i(req_adm_rsp),
+    .drain_o(drain), .drain_done_i(drain_done),
+    .ev_done_o(ev_cmd), .ev_error_o(ev_cmd_error),
+    .ev_axi_rd_err_o(ev_cmd_rd_err), .ev_axi_wr_err_o(ev_cmd_wr_err), .idle_o(block_idle[9])
+  );
+  assign irq_o[0] = ev_cmd && reg2hw.ctrl.irq_enable;
+
+  // Registers written, but not seen by the blocks yet.
+  logic csr_busy, idle_q;
+  assign csr_busy = s_axil_awvalid_i || s_axil_wvalid_i || s_axil_bvalid_o ||
+                    s_axil_arvalid_i || s_axil_rvalid_o || db_valid ||
+                    reg2hw.reset.qe || reg2hw.cmdq_pi.qe || reg2hw.cmdq_cfg.qe;
+  always_ff @(posedge clk_i) begin
+    if (!rst_ni) idle_q <= 1'b0;
+    else idle_q <= &block_idle && !csr_busy && !stop && core_rst_n && !rd_busy && !wr_busy;
+  end
+  assign idle_o = idle_q && &block_idle && !csr_busy && !rx_valid_i && !stop;
+
+  rnic_counters #(.DataW(DataW)) u_counters (
+    .clk_i, .rst_ni(core_rst_n), .time_i,
+    .ready_i(!stop), .idle_i(&block_idle && !rd_busy && !wr_busy), .cmdq_ci_i(cmdq_ci),
+    .capture_drops_only_i(reg2hw.rx_ctrl.capture_drops_only),
+    .verdict_valid_i(verdict_valid_o), .verdict_i(verdict),
+    .ev_drop_valid_i(ev_drop_valid), .ev_drop_i(ev_drop), .ev_nak_op_i(ev_nak_op),
+    .ev_rx_message_i(ev_rx_message), .ev_rx_bytes_valid_i(ev_rx_bytes_valid),
+    .ev_rx_bytes_i(ev_rx_bytes), .ev_stall_rx_dma_i(ev_stall_rx_dma),
+    .ev_frame_valid_i(ev_frame_valid), .ev_frame_len_i(ev_frame_len),
+    .ev_frame_kind_i(ev_frame_kind), .ev_abort_i(ev_abort),
+    .ev_stall_mac_i(ev_stall_mac), .ev_stall_read_i(ev_stall_read),
+    .ev_wqe_i(ev_wqe), .ev_ack_i(ev_ack), .ev_nak_i(ev_nak), .ev_ghost_i(ev_ghost),
+    .ev_window_i(ev_window),
+    .ev_cqe_i(ev_cqe), .ev_cqe_lost_i(ev_cqe_lost), .ev_cq_overrun_i(ev_cq_overrun),
+    .ev_cqe_error_i(ev_cqe_error), .ev_cqe_flush_i(ev_cqe_flush),
+    .ev_cmd_i(ev_cmd), .ev_cmd_error_i(ev_cmd_error), .ev_qp_fatal_i(ev_qp_fatal),
+    .ev_bad_db_i({ev_db_refused, ev_sq_bad_db, ev_cq_bad_db}),
+    .ev_axi_rd_err_i({ev_cmd_rd_err, ev_wqe_axi_err, ev_pl_axi_err}),
+    .ev_axi_wr_err_i({ev_cmd_wr_err, ev_cqe_axi_err, ev_wr_axi_err}),
+    .hw2reg_o(hw2reg)
+  );
+
+endmodule
