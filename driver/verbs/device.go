@@ -1,0 +1,239 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package verbs
+
+import (
+	"errors"
+	"fmt"
+	"net"
+	"net/netip"
+	"sync"
+	"sync/atomic"
+
+	"github.com/openrnic/openrnic/driver/pcie"
+	"github.com/openrnic/openrnic/driver/regs"
+)
+
+// Config gives a port its identity.
+type Config struct {
+	MAC  net.HardwareAddr // 6 bytes
+	Addr netip.Addr       // IP address of the port: its GID
+}
+
+// DeviceAttr tells what a device offers. Corresponds to struct ibv_device_attr.
+type DeviceAttr struct {
+	VersionMajor int
+	VersionMinor int
+	MaxQP        int    // QPs that can exist at once
+	MaxCQ        int    // CQs
+	MaxMR        int    // MRs
+	FirstQPN     uint32 // QPNs run from here to FirstQPN+MaxQP-1
+	MaxSGE       int    // SGEs of a send work request
+	MaxQPWR      int    // slots of the largest send queue
+	MaxCQE       int    // slots of the largest CQ
+	MaxInflight  int    // messages a QP has on the wire at once; more wait in the send queue
+	MaxMsgSize   uint64 // bytes of a message
+	DataWidth    int    // datapath width of the RTL in bits
+	MaxFrame     int    // longest Ethernet frame in bytes, without FCS
+}
+
+// Device is an open RNIC.
+type Device struct {
+	p    pcie.Device
+	csr  *pcie.Region
+	db   *pcie.Region
+	attr DeviceAttr
+	cfg  Config
+
+	cmd cmdQueue
+
+	mu     sync.Mutex
+	closed bool
+	pds    map[uint32]*PD
+	cqs    map[uint32]*CQ
+	nextPD uint32
+	qpn    idAllocator
+	cqn    idAllocator
+	mrn    idAllocator
+
+	// qps finds the QP of a CQE without a lock: index QPN - FirstQPN.
+	qps []atomic.Pointer[QP]
+}
+
+// NewDevice resets the function behind p, checks that driver and RTL agree on the register map, and
+// starts it with the given port identity. Close the Device before p.
+func NewDevice(p pcie.Device, cfg Config) (*Device, error) {
+	const verb = "open_device"
+	if len(cfg.MAC) != 6 {
+		return nil, &Error{Verb: verb, Attr: "MAC", Got: cfg.MAC, Limit: "6 bytes", Err: ErrInvalid}
+	}
+	if !cfg.Addr.IsValid() {
+		return nil, &Error{Verb: verb, Attr: "Addr", Err: ErrInvalid, Hint: "give the port an IPv4 or IPv6 address"}
+	}
+	d := &Device{p: p, csr: p.Region(pcie.BARRegisters), db: p.Region(pcie.BARDoorbells), cfg: cfg,
+		pds: map[uint32]*PD{}, cqs: map[uint32]*CQ{}}
+	if magic := d.csr.Load32(regs.IDOffset); magic != idMagic {
+		return nil, &Error{Verb: verb, Attr: "id register", Got: fmt.Sprintf("0x%08x", magic),
+			Limit: fmt.Sprintf("0x%08x", uint32(idMagic)), Err: ErrDevice,
+			Hint: p.Name() + " is not an openrnic function, or it does not answer"}
+	}
+	if h := d.csr.Load32(regs.LayoutHashOffset); h != regs.LayoutHash {
+		return nil, &Error{Verb: verb, Attr: "layout hash of the RTL", Got: fmt.Sprintf("0x%08x", h),
+			Limit: fmt.Sprintf("0x%08x, the driver's", uint32(regs.LayoutHash)), Err: ErrDevice,
+			Hint: "RTL and driver were built from different hw/regs; rebuild both (make lib)"}
+	}
+	d.csr.Store32(regs.ResetOffset, resetMagic)
+	if err := d.waitReady(verb); err != nil {
+		return nil, err
+	}
+	if err := d.cmd.start(d); err != nil {
+		return nil, err
+	}
+	var mac uint64
+	for i, b := range cfg.MAC {
+		mac |= uint64(b) << (8 * i)
+	}
+	d.csr.Store64(regs.MACAddrOffset, mac)
+	d.csr.Store32(regs.CtrlOffset, ctrlEnable)
+	if err := d.queryDevice(); err != nil {
+		return nil, errors.Join(err, d.cmd.stop(d))
+	}
+	d.qps = make([]atomic.Pointer[QP], d.attr.MaxQP)
+	d.qpn.limit = uint32(d.attr.MaxQP)
+	d.cqn.limit = uint32(d.attr.MaxCQ)
+	d.mrn.limit = uint32(d.attr.MaxMR)
+	return d, nil
+}
+
+const (
+	idMagic    = 0x434e524f // "ORNC"
+	resetMagic = 0x52535421 // "RST!", see register `reset`
+	ctrlEnable = 1 << 0
+	readyPolls = 100000
+)
+
+// waitReady waits until status.ready; a function that does not come up is an error.
+func (d *Device) waitReady(verb string) error {
+	for range readyPolls {
+		if d.csr.Load32(regs.StatusOffset)&1 != 0 {
+			return nil
+		}
+		if err := d.relax(); err != nil {
+			return &Error{Verb: verb, Err: fmt.Errorf("%w: %w", ErrDevice, err)}
+		}
+	}
+	return &Error{Verb: verb, Attr: "status.ready", Got: 0, Limit: 1, Err: ErrDevice,
+		Hint: d.p.Name() + " did not come out of reset"}
+}
+
+// Attr tells what the device offers. Corresponds to ibv_query_device(3).
+func (d *Device) Attr() DeviceAttr { return d.attr }
+
+// PCIe gives the function below, for tools that look at registers.
+func (d *Device) PCIe() pcie.Device { return d.p }
+
+// GID is the port's address as a GID. Corresponds to ibv_query_gid(3).
+func (d *Device) GID() GID { return GIDFromAddr(d.cfg.Addr) }
+
+// MAC is the port's Ethernet address.
+func (d *Device) MAC() net.HardwareAddr { return d.cfg.MAC }
+
+// Name is the URL-like name of the function below.
+func (d *Device) Name() string { return d.p.Name() }
+
+// Close stops the function. Objects that are still open are named in the error, which wraps ErrBusy.
+func (d *Device) Close() error {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if d.closed {
+		return &Error{Verb: "close_device", Err: ErrClosed}
+	}
+	for _, pd := range d.pds {
+		return &Error{Verb: "close_device", Attr: "PD", Got: pd.id, Err: ErrBusy, Hint: "close it first"}
+	}
+	for _, cq := range d.cqs {
+		return &Error{Verb: "close_device", Attr: "CQ", Got: cq.cqn, Err: ErrBusy, Hint: "close it first"}
+	}
+	d.closed = true
+	d.csr.Store32(regs.CtrlOffset, 0)
+	d.csr.Store32(regs.ResetOffset, resetMagic)
+	return errors.Join(d.waitReady("close_device"), d.cmd.stop(d))
+}
+
+// AllocPD makes a protection domain. Corresponds to ibv_alloc_pd(3).
+func (d *Device) AllocPD() (*PD, error) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if d.closed {
+		return nil, &Error{Verb: "alloc_pd", Err: ErrClosed}
+	}
+	// PDs are numbers that MRs and QPs are compared by; 24 bits never run out before memory does.
+	for range maxPD {
+		d.nextPD = (d.nextPD + 1) & maxPD
+		if _, used := d.pds[d.nextPD]; !used {
+			pd := &PD{dev: d, id: d.nextPD, mrs: map[uint32]*MR{}, qps: map[uint32]*QP{}}
+			d.pds[pd.id] = pd
+			return pd, nil
+		}
+	}
+	return nil, &Error{Verb: "alloc_pd", Attr: "PDs", Got: maxPD, Limit: maxPD, Err: ErrLimit}
+}
+
+const maxPD = 1<<24 - 1
+
+// PD is a protection domain: QPs reach only the MRs of their own PD.
+type PD struct {
+	dev *Device
+	id  uint32
+	mrs map[uint32]*MR // both guarded by dev.mu
+	qps map[uint32]*QP
+}
+
+// Close frees the PD. Corresponds to ibv_dealloc_pd(3).
+func (pd *PD) Close() error {
+	pd.dev.mu.Lock()
+	defer pd.dev.mu.Unlock()
+	if pd.dev.pds[pd.id] != pd {
+		return &Error{Verb: "dealloc_pd", Attr: "PD", Got: pd.id, Err: ErrClosed}
+	}
+	for _, qp := range pd.qps {
+		return &Error{Verb: "dealloc_pd", Attr: "QP", Got: fmt.Sprintf("0x%x", qp.qpn), Err: ErrBusy, Hint: "close it first"}
+	}
+	for _, mr := range pd.mrs {
+		return &Error{Verb: "dealloc_pd", Attr: "MR with lkey", Got: fmt.Sprintf("0x%x", mr.key), Err: ErrBusy, Hint: "close it first"}
+	}
+	delete(pd.dev.pds, pd.id)
+	return nil
+}
+
+// idAllocator hands out numbers below limit, the least recently used first, so that a stale number
+// does not soon name a new object.
+type idAllocator struct {
+	limit uint32
+	next  uint32
+	used  map[uint32]bool
+}
+
+func (a *idAllocator) alloc() (uint32, bool) {
+	if a.used == nil {
+		a.used = map[uint32]bool{}
+	}
+	if uint32(len(a.used)) >= a.limit {
+		return 0, false
+	}
+	for a.used[a.next] {
+		a.next = (a.next + 1) % a.limit
+	}
+	id := a.next
+	a.used[id] = true
+	a.next = (a.next + 1) % a.limit
+	return id, true
+}
+
+func (a *idAllocator) free(id uint32) { delete(a.used, id) }
+
+// relax lets a poller wait a moment and tells whether the device still works.
+func (d *Device) relax() error {
+	d.p.Relax()
+	return d.p.Err()
+}

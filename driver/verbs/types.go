@@ -1,0 +1,232 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package verbs
+
+import (
+	"fmt"
+	"net/netip"
+)
+
+// GID is a 16-byte global identifier in network order. RoCEv2 addresses are IPv6 addresses or
+// IPv4-mapped ones (::ffff:a.b.c.d).
+type GID [16]byte
+
+// GIDFromAddr gives the RoCEv2 GID of an IP address.
+func GIDFromAddr(a netip.Addr) GID { return GID(a.As16()) }
+
+// Addr gives the IP address, IPv4 where the GID is IPv4-mapped.
+func (g GID) Addr() netip.Addr { return netip.AddrFrom16(g).Unmap() }
+
+// IsIPv4 tells an IPv4-mapped GID.
+func (g GID) IsIPv4() bool { return netip.AddrFrom16(g).Is4In6() }
+
+// String gives the IP address.
+func (g GID) String() string { return g.Addr().String() }
+
+// Access is a set of rights on an MR or a QP. Corresponds to enum ibv_access_flags.
+type Access uint8
+
+// Rights. Local read is always granted.
+const (
+	AccessLocalWrite   Access = 1 << 0
+	AccessRemoteWrite  Access = 1 << 1
+	AccessRemoteRead   Access = 1 << 2
+	AccessRemoteAtomic Access = 1 << 3
+	accessAll                 = AccessLocalWrite | AccessRemoteWrite | AccessRemoteRead | AccessRemoteAtomic
+)
+
+// MTU is a path MTU. Corresponds to enum ibv_mtu.
+type MTU uint8
+
+// Path MTUs.
+const (
+	MTU256  MTU = 1
+	MTU512  MTU = 2
+	MTU1024 MTU = 3
+	MTU2048 MTU = 4
+	MTU4096 MTU = 5
+)
+
+// Bytes gives the payload bytes of a full packet.
+func (m MTU) Bytes() int { return 128 << m }
+
+// String gives the bytes.
+func (m MTU) String() string {
+	if m < MTU256 || m > MTU4096 {
+		return fmt.Sprintf("MTU(%d)", uint8(m))
+	}
+	return fmt.Sprint(m.Bytes())
+}
+
+// MTUFromBytes gives the MTU of a payload size of 256, 512, 1024, 2048 or 4096 bytes.
+func MTUFromBytes(n int) (MTU, error) {
+	for m := MTU256; m <= MTU4096; m++ {
+		if m.Bytes() == n {
+			return m, nil
+		}
+	}
+	return 0, &Error{Verb: "mtu", Attr: "path MTU", Got: n, Limit: "256, 512, 1024, 2048 or 4096 bytes", Err: ErrInvalid}
+}
+
+// QPState is the state of a queue pair. Corresponds to enum ibv_qp_state.
+type QPState uint8
+
+// QP states.
+const (
+	StateReset QPState = 0
+	StateInit  QPState = 1
+	StateRTR   QPState = 2
+	StateRTS   QPState = 3
+	StateSQD   QPState = 4
+	StateSQE   QPState = 5
+	StateErr   QPState = 6
+)
+
+// String gives the name used by ibv tools and iproute2's rdma.
+func (s QPState) String() string {
+	if int(s) < len(stateNames) {
+		return stateNames[s]
+	}
+	return fmt.Sprintf("QPState(%d)", uint8(s))
+}
+
+var stateNames = [...]string{"RESET", "INIT", "RTR", "RTS", "SQD", "SQE", "ERR"}
+
+// Opcode is the operation of a work request. Corresponds to enum ibv_wr_opcode.
+type Opcode uint8
+
+// Operations. Others are refused with ErrNotSupported.
+const (
+	OpNop       Opcode = 0
+	OpRDMAWrite Opcode = 1
+)
+
+// String gives the operation's name.
+func (o Opcode) String() string {
+	switch o {
+	case OpNop:
+		return "NOP"
+	case OpRDMAWrite:
+		return "RDMA_WRITE"
+	}
+	return fmt.Sprintf("Opcode(%d)", uint8(o))
+}
+
+// SendFlags modify a work request. Corresponds to enum ibv_send_flags.
+type SendFlags uint8
+
+// Flags of a work request.
+const (
+	// SendSignaled asks for a completion when the work request succeeds; errors always complete.
+	SendSignaled SendFlags = 1 << 0
+	// SendSolicited sets the solicited-event bit in the last packet.
+	SendSolicited SendFlags = 1 << 1
+)
+
+// SGE is a scatter/gather element: Length bytes at the virtual address Addr of the MR with LKey.
+type SGE struct {
+	Addr   uint64
+	Length uint32 // bytes
+	LKey   uint32
+}
+
+// SendWR is a send work request. Corresponds to struct ibv_send_wr.
+type SendWR struct {
+	WRID       uint64
+	Opcode     Opcode
+	Flags      SendFlags
+	SGEs       []SGE  // at most QPConfig.MaxSendSGE
+	RemoteAddr uint64 // virtual address in the peer's MR
+	RKey       uint32
+}
+
+// WCStatus is the status of a completion. Corresponds to enum ibv_wc_status. It is an error:
+// errors.Is(wc.Err(), verbs.StatusRemoteAccessErr).
+type WCStatus uint8
+
+// Completion statuses.
+const (
+	StatusSuccess         WCStatus = 0
+	StatusLocalLenErr     WCStatus = 1
+	StatusLocalQPOpErr    WCStatus = 2
+	StatusLocalProtErr    WCStatus = 4
+	StatusWRFlushErr      WCStatus = 5
+	StatusMWBindErr       WCStatus = 6
+	StatusBadRespErr      WCStatus = 7
+	StatusLocalAccessErr  WCStatus = 8
+	StatusRemoteInvReqErr WCStatus = 9
+	StatusRemoteAccessErr WCStatus = 10
+	StatusRemoteOpErr     WCStatus = 11
+	StatusRetryExcErr     WCStatus = 12
+	StatusRNRRetryExcErr  WCStatus = 13
+	StatusRemoteAbortErr  WCStatus = 16
+	StatusFatalErr        WCStatus = 19
+	StatusGeneralErr      WCStatus = 21
+	statusCQOverrun       WCStatus = 128
+)
+
+type statusText struct{ name, cause string }
+
+var statusTexts = map[WCStatus]statusText{
+	StatusSuccess:         {"success", ""},
+	StatusLocalLenErr:     {"local length error", "the message is longer than 2^31 bytes"},
+	StatusLocalQPOpErr:    {"local QP operation error", "the NIC could not read the WQE or its payload from host memory, or the WQE is malformed"},
+	StatusLocalProtErr:    {"local protection error", "an SGE is not covered by the MR of its lkey, or the MR belongs to another PD or was closed"},
+	StatusWRFlushErr:      {"Work Request Flushed Error", "the QP went to ERR before this work request was done; look at the first failed completion"},
+	StatusMWBindErr:       {"memory bind operation error", ""},
+	StatusBadRespErr:      {"bad response error", ""},
+	StatusLocalAccessErr:  {"local access error", ""},
+	StatusRemoteInvReqErr: {"remote invalid request error", "the peer's QP does not allow RDMA WRITE (QPAttr.Access), the path MTUs differ, or the operation is not offered there"},
+	StatusRemoteAccessErr: {"remote access error", "rkey, address range, PD or AccessRemoteWrite of the peer's MR do not fit"},
+	StatusRemoteOpErr:     {"remote operation error", "the peer could not write its host memory"},
+	StatusRetryExcErr:     {"transport retry counter exceeded", "a packet was lost and this NIC does not retransmit yet"},
+	StatusRNRRetryExcErr:  {"RNR retry counter exceeded", "the peer had no receive posted"},
+	StatusRemoteAbortErr:  {"remote aborted error", ""},
+	StatusFatalErr:        {"fatal error", ""},
+	StatusGeneralErr:      {"general error", ""},
+	statusCQOverrun:       {"completion queue overrun", ""},
+}
+
+// Error gives the text of ibv_wc_status_str(3).
+func (s WCStatus) Error() string {
+	if t, ok := statusTexts[s]; ok {
+		return t.name
+	}
+	return fmt.Sprintf("WCStatus(%d)", uint8(s))
+}
+
+// WC is a work completion. Corresponds to struct ibv_wc.
+type WC struct {
+	WRID      uint64
+	Status    WCStatus
+	Opcode    Opcode // valid when Status is StatusSuccess
+	QPN       uint32
+	Syndrome  uint8  // AETH syndrome of the NAK that failed the work request, else 0
+	Timestamp uint64 // device clock cycles, see DeviceAttr
+}
+
+// Err is nil for a successful completion, else a *WCError.
+func (wc *WC) Err() error {
+	if wc.Status == StatusSuccess {
+		return nil
+	}
+	return &WCError{WC: *wc}
+}
+
+// WCError tells a failed completion with its probable cause.
+type WCError struct{ WC }
+
+// Error gives QP, work request, status and probable cause in one line.
+func (e *WCError) Error() string {
+	s := fmt.Sprintf("verbs: QP 0x%x wr_id %d: %v", e.QPN, e.WRID, e.Status)
+	if e.Syndrome != 0 {
+		s += fmt.Sprintf(" (AETH syndrome 0x%02x)", e.Syndrome)
+	}
+	if t := statusTexts[e.Status]; t.cause != "" {
+		s += ": " + t.cause
+	}
+	return s
+}
+
+// Unwrap returns the status.
+func (e *WCError) Unwrap() error { return e.Status }
