@@ -1,22 +1,24 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // Transport layer, receive side: takes accepted packets one after the other and decides what each
-// of them does. RC RDMA WRITE requests are executed (responder: IBTA 9.7.4, 9.9), acknowledges go to the
-// requester, all other packets are refused or dropped, each with one transport_drop event.
+// of them does. RC RDMA WRITE requests are executed (responder: IBTA 9.7.4, 9.9), acknowledges go
+// to the requester, all other packets are refused or dropped, each with one transport_drop event.
 //
-// Throughput: one packet per 4 cycles when the QP and MR ports answer in the cycle after the request;
-// latency 5 cycles from metadata at the input to the outputs (one more than the interval, because the
-// responder state of a waiting packet is read ahead while its predecessor is being decided).
-// Back-pressure: one register in front of each output; a packet is decided only when all of these are
-// free, so a stalled output stalls the block and, through meta_ready_o, the packet buffer.
+// Throughput: one packet per 4 cycles when the QP and MR ports answer in the cycle after the
+// request; latency 5 cycles from metadata at the input to the outputs (one more than the interval,
+// because the responder state of a waiting packet is read ahead while its predecessor is being
+// decided). Back-pressure: one register in front of each output; a packet is decided only when all
+// of these are free, so a stalled output stalls the block and, through meta_ready_o, the packet
+// buffer.
 //
 // Steps of a packet: launch (metadata and responder state are taken) - Lookup (QP attributes and MR
-// are asked for and answered) - Check (compares, registered) - Act (verdict, new state, outputs; the next
-// packet is launched in the same cycle). The state RAM is written one cycle after Act.
+// are asked for and answered) - Check (compares, registered) - Act (verdict, new state, outputs;
+// the next packet is launched in the same cycle). The state RAM is written one cycle after Act.
 //
-// Order is kept by sending everything that leads to an acknowledge, also duplicates and NAKs, through
-// wr_o: the payload writer acknowledges after all earlier writes have finished. A fatal NAK asks for the QP's
-// error state and sets `dead`, so that nothing of this QP is executed even before the QP table has changed.
+// Order is kept by sending everything that leads to an acknowledge, also duplicates and NAKs,
+// through wr_o: the payload writer acknowledges after all earlier writes have finished. A fatal NAK
+// asks for the QP's error state and sets `dead`, so that nothing of this QP is executed even before
+// the QP table has changed.
 
 module rx_transport
   import rnic_pkg::*;
@@ -153,7 +155,7 @@ module rx_transport
     logic        fwd_ack;     // to the requester
     logic        duplicate;
     logic        ahead;
-    logic        op_ok;       // a WRITE, allowed to the peer, in its place in the message, of the right lengths
+    logic        op_ok;       // a WRITE, allowed, in its place in the message, of right lengths
     logic        access_ok;
     logic [63:0] iova;
   } check_t;
@@ -177,7 +179,7 @@ module rx_transport
     StAdmin
   } state_e;
 
-  // ---- functions: what one step computes ---------------------------------------------------------
+  // ---- functions: what one step computes --------------------------------------------------------
   // verilator lint_off UNUSEDSIGNAL
   // (each function takes whole structs and reads the fields that it needs)
   function automatic class_t classify(input logic [7:0] op);
@@ -336,7 +338,7 @@ module rx_transport
 
   // verilator lint_on UNUSEDSIGNAL
 
-  // ---- registers -----------------------------------------------------------------------------------
+  // ---- registers --------------------------------------------------------------------------------
   state_e     state_q;
   pkt_t       p_q;
   rsp_state_t st_q;
@@ -354,7 +356,7 @@ module rx_transport
   ack_rx_t    ackrx_q;
   qp_idx_t    err_q;
 
-  // ---- responder state RAM --------------------------------------------------------------------------
+  // ---- responder state RAM ----------------------------------------------------------------------
   logic       wb_q;                  // write-back of wb_st_q
   qp_idx_t    wb_idx_q;
   rsp_state_t wb_st_q, ram_st;
@@ -371,7 +373,7 @@ module rx_transport
     .re_i(ram_re), .raddr_i(adm_fire ? adm_i.qp : head_qp), .rdata_o(ram_st)
   );
 
-  // ---- control ----------------------------------------------------------------------------------------
+  // ---- control ----------------------------------------------------------------------------------
   logic outs_free, act_go, launch, lookup_done;
   assign outs_free = (!pcmd_v_q || pcmd_ready_i) && (!wr_v_q || wr_ready_i) &&
                      (!ackrx_v_q || ackrx_ready_i) && (!err_v_q || qp_err_ready_i);
@@ -550,9 +552,9 @@ module rx_transport
     end
   end
 
-  // ---- drain --------------------------------------------------------------------------------------------
-  // One mark on the packet inside and on each output register that was full at the rise; the marks of the
-  // packet move on to the outputs that it fills.
+  // ---- drain ------------------------------------------------------------------------------------
+  // One mark on the packet inside and on each output register that was full at the rise; the marks
+  // of the packet move on to the outputs that it fills.
   logic       drain_q, mark_pkt_q;
   logic [3:0] mark_out_q, out_v, out_rdy, out_load;
   assign out_v = {pcmd_v_q, wr_v_q, ackrx_v_q, err_v_q};

@@ -1,0 +1,350 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Writes received payload to host memory at any byte alignment and acknowledges a packet when the
+// last write response of it, and of all earlier ones, has come.
+//
+// Throughput: one beat of payload per cycle, at most one cycle more per packet (when the first
+// output beat needs two input beats, or bytes are left over behind the last input beat); a packet
+// without payload takes one cycle. Latency: payload 1 cycle to the W channel, address 1 cycle,
+// acknowledge 3 cycles behind the B. Back-pressure: wr_ready_o falls while addresses of a packet
+// are being issued, or when Depth packets or MaxBursts bursts wait for their response; pl_ready_o
+// follows the W channel.
+//
+// Bursts end at the borders of BurstBeats * DataW/8 bytes (at most 4 KiB), so none crosses 4 KiB
+// and the W side finds the last beat of a burst from the address alone (AMBA AXI4 A3.4.1). Payload:
+// bytes off .. off+cnt-1 of the first beat, then whole beats, except the last.
+//
+// A failed write (IBTA 9.7.5.2.4) gives a NAK remote operational error in place of the acknowledge
+// and puts the QP into ERR; nothing else is acknowledged on this QP until rx_write_t.init announces
+// its next connection.
+
+module rx_payload_writer
+  import rnic_pkg::*;
+#(
+  parameter int unsigned DataW = 512,
+  parameter int unsigned Depth = 64,       // packets waiting for their responses
+  parameter int unsigned MaxBursts = 64,   // bursts waiting for their responses
+  localparam int unsigned BytesW = DataW / 8,
+  localparam int unsigned LaneW = $clog2(BytesW)
+) (
+  input  logic              clk_i,
+  input  logic              rst_ni,
+
+  input  logic              wr_valid_i,
+  output logic              wr_ready_o,
+  input  rx_write_t         wr_i,
+
+  input  logic              pl_valid_i,
+  output logic              pl_ready_o,
+  input  logic [DataW-1:0]  pl_data_i,
+  input  logic [LaneW-1:0]  pl_off_i,
+  // verilator lint_off UNUSEDSIGNAL
+  input  logic [LaneW:0]    pl_cnt_i,      // follows from pl_off_i and rx_write_t.len
+  // verilator lint_on UNUSEDSIGNAL
+  input  logic              pl_last_i,
+
+  output logic              aw_valid_o,
+  input  logic              aw_ready_i,
+  output logic [63:0]       aw_addr_o,
+  output logic [7:0]        aw_len_o,
+  output logic              w_valid_o,
+  input  logic              w_ready_i,
+  output logic [DataW-1:0]  w_data_o,
+  output logic [BytesW-1:0] w_strb_o,
+  output logic              w_last_o,
+  input  logic              b_valid_i,
+  input  logic              b_err_i,
+
+  output logic              ack_valid_o,
+  output ack_t              ack_o,
+
+  output logic              qp_err_valid_o,
+  input  logic              qp_err_ready_i,
+  output qp_idx_t           qp_err_idx_o,
+
+  output logic              ev_bytes_valid_o,
+  output logic [12:0]       ev_bytes_o,
+  output logic              ev_message_o,
+  output logic              ev_axi_err_o,   // a burst was refused
+  output logic              ev_nak_op_o,    // a packet was refused by NAK remote operational error
+  output logic              ev_stall_o,
+
+  input  logic              drain_i,
+  output logic              drain_done_o,
+  output logic              idle_o
+);
+
+  localparam int unsigned BurstW = $clog2(BurstBeats);
+  localparam int unsigned SegW = BurstW + LaneW;                 // log2 of bytes between borders
+  localparam int unsigned BeatsW = $clog2(4096 / BytesW + 2);    // beats of one packet
+  localparam int unsigned NumW = 14 - SegW;                      // bursts of one packet
+
+  // A packet waiting for its write responses.
+  typedef struct packed {
+    qp_idx_t          qp;
+    logic             ack;
+    logic             last;
+    logic             init;
+    psn_t             psn;
+    logic [23:0]      msn;
+    logic [7:0]       syndrome;
+    logic [12:0]      len;     // 0: no payload
+    logic [NumW-1:0]  bursts;
+  } pend_t;
+
+  // A packet's way through the aligner.
+  typedef struct packed {
+    logic [LaneW-1:0]  lane;     // of the first byte in memory
+    logic [LaneW-1:0]  last_lane;
+    logic [BurstW-1:0] slot;     // place of the first beat between burst borders
+    logic [BeatsW-1:0] beats;    // beats to write, minus 1
+  } job_t;
+
+  // ---- intake: plan -----------------------------------------------------------------------------
+  pend_t pend_in, pend;
+  job_t  job_in, job;
+  logic  pend_ready, pend_valid, pend_pop, job_ready, job_valid, job_pop;
+  logic  wr_fire, has_data;
+  logic [$clog2(Depth):0] pend_level;
+  logic [13:0] wr_end;           // offset of the last byte from the border before the first beat
+
+  logic              aw_busy_q;
+  logic [63-LaneW:0] aw_beat_q;  // address of the next burst in beats
+  logic [BeatsW-1:0] aw_left_q;  // beats to ask for, minus 1
+  logic [BurstW-1:0] aw_room, aw_len;  // beats to the next border / of this burst, minus 1
+  logic              aw_final, aw_fire;
+
+  assign has_data = wr_i.has_payload && wr_i.len != 0;
+  assign wr_ready_o = pend_ready && job_ready && !aw_busy_q;
+  assign wr_fire = wr_valid_i && wr_ready_o;
+  assign wr_end = 14'(wr_i.iova[SegW-1:0]) + 14'(wr_i.len) - 14'd1;
+  assign pend_in = '{
+    qp: wr_i.qp,
+    ack: wr_i.ack,
+    last: wr_i.last,
+    init: wr_i.init,
+    psn: wr_i.psn,
+    msn: wr_i.msn,
+    syndrome: wr_i.syndrome,
+    len: has_data ? wr_i.len : 13'd0,
+    bursts: has_data ? NumW'(wr_end >> SegW) + NumW'(1) : NumW'(0)
+  };
+  assign job_in = '{
+    lane: wr_i.iova[LaneW-1:0],
+    last_lane: wr_end[LaneW-1:0],
+    slot: wr_i.iova[LaneW+:BurstW],
+    beats: BeatsW'((14'(wr_i.iova[LaneW-1:0]) + 14'(wr_i.len) - 14'd1) >> LaneW)
+  };
+
+  rnic_fifo #(.Width($bits(pend_t)), .Depth(Depth)) u_pend (
+    .clk_i, .rst_ni,
+    .in_valid_i(wr_fire), .in_ready_o(pend_ready), .in_data_i(pend_in),
+    .out_valid_o(pend_valid), .out_ready_i(pend_pop), .out_data_o(pend), .level_o(pend_level)
+  );
+
+  // verilator lint_off PINCONNECTEMPTY
+  rnic_fifo #(.Width($bits(job_t)), .Depth(16)) u_job (
+    .clk_i, .rst_ni,
+    .in_valid_i(wr_fire && has_data), .in_ready_o(job_ready), .in_data_i(job_in),
+    .out_valid_o(job_valid), .out_ready_i(job_pop), .out_data_o(job), .level_o()
+  );
+  // verilator lint_on PINCONNECTEMPTY
+
+  // ---- addresses --------------------------------------------------------------------------------
+  logic [$clog2(MaxBursts):0] bursts_q;  // asked for, response not yet counted
+  logic b_pop;
+
+  assign aw_room = ~aw_beat_q[BurstW-1:0];
+  assign aw_final = aw_left_q <= BeatsW'(aw_room);
+  assign aw_len = aw_final ? BurstW'(aw_left_q) : aw_room;
+  assign aw_valid_o = aw_busy_q && !bursts_q[$clog2(MaxBursts)];
+  assign aw_addr_o = {aw_beat_q, LaneW'(0)};
+  assign aw_len_o = 8'(aw_len);
+  assign aw_fire = aw_valid_o && aw_ready_i;
+
+  always_ff @(posedge clk_i) begin
+    if (!rst_ni) begin
+      aw_busy_q <= 1'b0;
+      bursts_q <= '0;
+    end else begin
+      if (wr_fire && has_data) begin
+        aw_busy_q <= 1'b1;
+        aw_beat_q <= wr_i.iova[63:LaneW];
+        aw_left_q <= job_in.beats;
+      end else if (aw_fire) begin
+        aw_busy_q <= !aw_final;
+        aw_beat_q <= aw_beat_q + (64 - LaneW)'(aw_len) + 1'b1;
+        aw_left_q <= aw_left_q - BeatsW'(aw_len) - 1'b1;
+      end
+      if (aw_fire != b_pop) bursts_q <= aw_fire ? bursts_q + 1'b1 : bursts_q - 1'b1;
+    end
+  end
+
+  // ---- aligner ----------------------------------------------------------------------------------
+  // Output beat = the upper half of {newest input beat, the one before} shifted left by `shift`
+  // lanes.
+  logic              first_q;      // next input beat is the first of its packet
+  logic              flush_q;      // input is all in, the rest comes from prev_q
+  logic [LaneW-1:0]  shift_q, shift;
+  logic [DataW-1:0]  prev_q;
+  logic [BeatsW-1:0] out_q;        // beats of this packet written
+  logic              w_valid_q, w_free, prime, take, emit, final_beat;
+  logic [BurstW-1:0] slot;
+
+  assign w_free = !w_valid_q || w_ready_i;
+  // behind the last input beat first_q is set again: while flushing, the shift is the kept one
+  assign shift = first_q && !flush_q ? job.lane - pl_off_i : shift_q;
+  assign prime = first_q && job.lane < pl_off_i;  // first output beat needs the second input beat
+  assign pl_ready_o = job_valid && !flush_q && (w_free || prime);
+  assign take = pl_valid_i && pl_ready_o;
+  assign emit = (take && !prime) || (flush_q && w_free);
+  assign final_beat = out_q == job.beats;
+  assign slot = job.slot + BurstW'(out_q);
+  assign job_pop = emit && final_beat;
+  assign w_valid_o = w_valid_q;
+  assign ev_stall_o = pl_valid_i && !pl_ready_o && !flush_q;
+
+  // verilator lint_off UNUSEDSIGNAL
+  function automatic logic [DataW-1:0] funnel(input logic [DataW-1:0] newer,
+                                              input logic [DataW-1:0] older,
+                                              input logic [LaneW-1:0] lanes);
+    logic [2*DataW-1:0] both;
+    both = {newer, older} << {lanes, 3'b000};  // the lower half falls off
+    return both[2*DataW-1:DataW];
+  endfunction
+  // verilator lint_on UNUSEDSIGNAL
+
+  always_ff @(posedge clk_i) begin
+    if (!rst_ni) begin
+      first_q <= 1'b1;
+      flush_q <= 1'b0;
+      w_valid_q <= 1'b0;
+      out_q <= '0;
+    end else begin
+      if (w_ready_i) w_valid_q <= 1'b0;
+      if (take) begin
+        prev_q <= pl_data_i;
+        shift_q <= shift;
+        first_q <= pl_last_i;
+        flush_q <= pl_last_i && !(emit && final_beat);
+      end
+      if (emit) begin
+        w_valid_q <= 1'b1;
+        w_data_o <= funnel(pl_data_i, prev_q, shift);
+        w_strb_o <= (out_q == '0 ? {BytesW{1'b1}} << job.lane : {BytesW{1'b1}}) &
+                    (final_beat ? {BytesW{1'b1}} >> ~job.last_lane : {BytesW{1'b1}});
+        w_last_o <= final_beat || slot == '1;
+        out_q <= final_beat ? '0 : out_q + 1'b1;
+        if (flush_q && final_beat) flush_q <= 1'b0;
+      end
+    end
+  end
+
+  // ---- responses, in the order of the packets ---------------------------------------------------
+  logic             b_valid, b_err, done, failed, bad;
+  logic [NumW-1:0]  b_count_q;
+  logic             b_failed_q;
+  logic [NumQp-1:0] bad_q;       // a write of this connection failed
+  logic             err_v_q;
+  qp_idx_t          err_q;
+
+  // verilator lint_off PINCONNECTEMPTY
+  rnic_fifo #(.Width(1), .Depth(MaxBursts)) u_b (
+    .clk_i, .rst_ni,
+    .in_valid_i(b_valid_i), .in_ready_o(),  // has room for every burst asked for
+    .in_data_i(b_err_i),
+    .out_valid_o(b_valid), .out_ready_i(b_pop), .out_data_o(b_err), .level_o()
+  );
+  // verilator lint_on PINCONNECTEMPTY
+
+  assign b_pop = b_valid && pend_valid && b_count_q != pend.bursts;
+  assign done = pend_valid && b_count_q == pend.bursts;
+  assign failed = b_failed_q;
+  assign bad = bad_q[pend.qp];
+  assign pend_pop = done && !(failed && err_v_q && !qp_err_ready_i);
+  assign qp_err_valid_o = err_v_q;
+  assign qp_err_idx_o = err_q;
+
+  always_ff @(posedge clk_i) begin
+    if (!rst_ni) begin
+      b_count_q <= '0;
+      b_failed_q <= 1'b0;
+      bad_q <= '0;
+      err_v_q <= 1'b0;
+      ack_valid_o <= 1'b0;
+      ev_bytes_valid_o <= 1'b0;
+      ev_message_o <= 1'b0;
+      ev_axi_err_o <= 1'b0;
+      ev_nak_op_o <= 1'b0;
+    end else begin
+      ack_valid_o <= 1'b0;
+      ev_bytes_valid_o <= 1'b0;
+      ev_message_o <= 1'b0;
+      ev_axi_err_o <= 1'b0;
+      ev_nak_op_o <= 1'b0;
+      if (qp_err_ready_i) err_v_q <= 1'b0;
+      if (b_pop) begin
+        b_count_q <= b_count_q + 1'b1;
+        b_failed_q <= b_failed_q || b_err;
+        ev_axi_err_o <= b_err;
+      end
+      if (pend_pop) begin
+        b_count_q <= '0;
+        b_failed_q <= 1'b0;
+        if (pend.init) begin
+          bad_q[pend.qp] <= 1'b0;
+        end else if (failed) begin
+          bad_q[pend.qp] <= 1'b1;
+          if (!bad) begin
+            err_v_q <= 1'b1;
+            err_q <= pend.qp;
+            ack_valid_o <= 1'b1;
+            ack_o <= '{
+              qp: pend.qp,
+              psn: pend.psn,
+              msn: pend.msn - 24'(pend.last),  // this message did not complete
+              syndrome: SynNakOp
+            };
+            ev_nak_op_o <= 1'b1;
+          end
+        end else begin
+          ev_bytes_valid_o <= pend.len != 0;
+          ev_bytes_o <= pend.len;
+          if (!bad) begin
+            ev_message_o <= pend.last;
+            ack_valid_o <= pend.ack;
+            ack_o <= '{
+              qp: pend.qp, psn: pend.psn, msn: pend.msn, syndrome: pend.syndrome
+            };
+          end
+        end
+      end
+    end
+  end
+
+  // ---- drain ------------------------------------------------------------------------------------
+  // Packets leave in order, so those inside at the rise are the next drain_left_q ones.
+  logic drain_q, drain_err_q;
+  logic [$clog2(Depth):0] drain_left_q;
+  assign drain_done_o = drain_i && drain_q && drain_left_q == '0 && !drain_err_q && !ack_valid_o;
+  assign idle_o = !pend_valid && !err_v_q && !ack_valid_o;
+
+  always_ff @(posedge clk_i) begin
+    if (!rst_ni) begin
+      drain_q <= 1'b0;
+      drain_err_q <= 1'b0;
+      drain_left_q <= '0;
+    end else begin
+      drain_q <= drain_i;
+      if (drain_i && !drain_q) begin
+        drain_left_q <= pend_level - ($bits(pend_level))'(pend_pop);
+        drain_err_q <= err_v_q && !qp_err_ready_i || (pend_pop && failed && !bad);
+      end else begin
+        if (pend_pop && drain_left_q != '0) drain_left_q <= drain_left_q - 1'b1;
+        if (pend_pop && drain_left_q != '0 && failed && !bad) drain_err_q <= 1'b1;
+        else if (qp_err_ready_i) drain_err_q <= 1'b0;
+      end
+    end
+  end
+
+endmodule

@@ -1,0 +1,379 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Payload writer against a byte-exact memory: every lane in memory x every lane in the frame x
+// small lengths, lengths up to 4096, packets without payload, random stalls on every side, random B
+// latency, refused writes, drain. Burst rules (4 KiB, BurstBeats, last) are checked on every
+// transfer; throughput is measured without stalls.
+
+module rx_payload_writer_tb
+  import rnic_pkg::*;
+#(
+  parameter int unsigned DataW = 64
+);
+  localparam int unsigned BytesW = DataW / 8;
+  localparam int unsigned LaneW = $clog2(BytesW);
+  localparam int unsigned MemW = 16;           // the memory is 64 KiB, addresses wrap into it
+  localparam logic [63:0] Base = 64'h0000_7f12_3450_0000;
+
+  logic clk = 0, rst_n = 0;
+  always #1 clk = !clk;
+
+  logic wr_valid = 0, wr_ready;
+  rx_write_t wr;
+  logic pl_valid = 0, pl_ready, pl_last = 0;
+  logic [DataW-1:0] pl_data = '0;
+  logic [LaneW-1:0] pl_off = '0;
+  logic [LaneW:0] pl_cnt = '0;
+  logic aw_valid, aw_ready = 0, w_valid, w_ready = 0, w_last, b_valid = 0, b_err = 0;
+  logic [63:0] aw_addr;
+  logic [7:0] aw_len;
+  logic [DataW-1:0] w_data;
+  logic [BytesW-1:0] w_strb;
+  logic ack_valid, qp_err_valid, qp_err_ready = 0;
+  ack_t ack;
+  qp_idx_t qp_err_idx;
+  logic ev_bytes_valid, ev_message, ev_axi_err, ev_nak_op, ev_stall, drain = 0, drain_done, idle;
+  logic [12:0] ev_bytes;
+
+  rx_payload_writer #(.DataW(DataW)) dut (
+    .clk_i(clk), .rst_ni(rst_n),
+    .wr_valid_i(wr_valid), .wr_ready_o(wr_ready), .wr_i(wr),
+    .pl_valid_i(pl_valid), .pl_ready_o(pl_ready), .pl_data_i(pl_data), .pl_off_i(pl_off),
+    .pl_cnt_i(pl_cnt), .pl_last_i(pl_last),
+    .aw_valid_o(aw_valid), .aw_ready_i(aw_ready), .aw_addr_o(aw_addr), .aw_len_o(aw_len),
+    .w_valid_o(w_valid), .w_ready_i(w_ready), .w_data_o(w_data), .w_strb_o(w_strb),
+    .w_last_o(w_last), .b_valid_i(b_valid), .b_err_i(b_err),
+    .ack_valid_o(ack_valid), .ack_o(ack),
+    .qp_err_valid_o(qp_err_valid), .qp_err_ready_i(qp_err_ready), .qp_err_idx_o(qp_err_idx),
+    .ev_bytes_valid_o(ev_bytes_valid), .ev_bytes_o(ev_bytes), .ev_message_o(ev_message),
+    .ev_axi_err_o(ev_axi_err), .ev_nak_op_o(ev_nak_op), .ev_stall_o(ev_stall),
+    .drain_i(drain), .drain_done_o(drain_done), .idle_o(idle)
+  );
+
+  // ---- what is to be sent: packets and their payload beats ----
+  typedef struct packed {
+    logic [DataW-1:0] data;
+    logic [LaneW-1:0] off;
+    logic [LaneW:0]   cnt;
+    logic             last;
+  } beat_t;
+  rx_write_t wr_todo[$];
+  beat_t pl_todo[$];
+  int pl_allowed = 0;           // beats of packets whose wr has been offered (they leave together)
+  int beats_of[$];              // beats of each packet not yet handed to the writer
+
+  byte unsigned mem[1 << MemW];   // written by the device
+  byte unsigned want[1 << MemW];  // as it must be
+  logic [7:0] gen = 8'h01;
+
+  // ---- expected ----
+  bit bad[NumQp];
+  longint unsigned bytes_seen, bytes_want, msgs_seen, msgs_want, naks_seen, naks_want, errs_want;
+  int qp_errs_seen, packets, acks_seen;
+  ack_t ack_want[$];
+  qp_idx_t err_want[$];
+
+  // burst list per packet, to know which B fails
+  bit b_plan[$];                // one per burst in order: error?
+  int stall = 0;                // percent of cycles without ready/valid
+  int stall_b = 0;
+
+  function automatic bit go(int percent);
+    return int'($urandom() % 100) >= percent;
+  endfunction
+
+  // Queue one packet. fail: 0 none, else the n-th burst fails.
+  task automatic queue_packet(qp_idx_t qp, logic [63:0] iova, int len, int off0, bit with_ack, bit last,
+                              int fail, bit init = 0);
+    rx_write_t w;
+    beat_t b;
+    ack_t x;
+    int pos, lane, n, nb, first;
+    bit failed;
+    w = '0;
+    w.qp = qp;
+    w.has_payload = len != 0;
+    w.iova = iova;
+    w.len = 13'(len);
+    w.ack = with_ack;
+    w.last = last;
+    w.init = init;
+    w.psn = psn_t'($urandom());
+    w.msn = 24'($urandom());
+    w.syndrome = len == 0 && ($urandom() % 2) == 0 ? SynNakSeq : SynAck;
+    wr_todo.push_back(w);
+    // payload beats
+    pos = 0;
+    lane = off0;
+    first = 0;
+    while (pos < len) begin
+      n = len - pos < int'(BytesW) - lane ? len - pos : int'(BytesW) - lane;
+      for (int k = 0; k < int'(BytesW / 4); k++) b.data[32*k+:32] = $urandom();
+      b.off = LaneW'(lane);
+      b.cnt = (LaneW + 1)'(n);
+      b.last = pos + n == len;
+      for (int k = 0; k < n; k++) begin
+        want[MemW'(iova + 64'(pos + k))] = b.data[8*(lane+k)+:8];
+      end
+      pl_todo.push_back(b);
+      first++;
+      pos += n;
+      lane = 0;
+    end
+    beats_of.push_back(first);
+    // bursts as the contract wants them: aligned borders every BurstBeats beats
+    nb = 0;
+    failed = 0;
+    if (len != 0) begin
+      nb = int'(((iova & 64'hfff) + 64'(len) - 1) / (BurstBeats * BytesW) -
+                (iova & 64'hfff) / (BurstBeats * BytesW)) + 1;
+      for (int k = 1; k <= nb; k++) begin
+        b_plan.push_back(fail == k);
+        if (fail == k) failed = 1;
+      end
+    end
+    // outcome
+    packets++;
+    if (init) begin
+      bad[qp] = 0;
+    end else if (failed) begin
+      errs_want++;
+      if (!bad[qp]) begin
+        bad[qp] = 1;
+        naks_want++;
+        err_want.push_back(qp);
+        x = '{qp: qp, psn: w.psn, msn: w.msn - 24'(last), syndrome: SynNakOp};
+        ack_want.push_back(x);
+      end
+    end else begin
+      bytes_want += 64'(len);
+      if (!bad[qp]) begin
+        if (last) msgs_want++;
+        x = '{qp: qp, psn: w.psn, msn: w.msn, syndrome: w.syndrome};
+        if (with_ack) ack_want.push_back(x);
+      end
+    end
+  endtask
+
+  // ---- drivers: values change at negedge ----
+  bit wr_taken = 0, pl_taken = 0;
+  beat_t beat;
+  always @(negedge clk) begin
+    if (rst_n) begin
+      if (wr_taken) wr_valid = 0;
+      if (pl_taken) pl_valid = 0;
+      wr_taken = 0;
+      pl_taken = 0;
+      if (!wr_valid && wr_todo.size() != 0 && go(stall)) begin
+        wr = wr_todo.pop_front();
+        wr_valid = 1;
+        pl_allowed += beats_of.pop_front();
+      end
+      if (!pl_valid && pl_allowed != 0 && go(stall)) begin
+        beat = pl_todo.pop_front();
+        {pl_data, pl_off, pl_cnt, pl_last} = beat;
+        pl_valid = 1;
+        pl_allowed--;
+      end
+      aw_ready = go(stall);
+      w_ready = go(stall);
+      qp_err_ready = go(stall);
+    end
+  end
+
+  // ---- AXI memory ----
+  typedef struct packed {
+    logic [63:0] addr;
+    logic [8:0]  beats;
+  } burst_t;
+  burst_t bursts[$];            // addresses taken, data not complete
+  burst_t cur;
+  logic [DataW+BytesW:0] w_q[$];
+  logic [DataW+BytesW:0] word;
+  int cur_left = 0, b_ready_cnt = 0;
+  int outstanding = 0, max_outstanding = 0, cycle = 0, w_beats = 0, w_first_cycle = 0, w_last_cycle = 0;
+
+  always @(posedge clk) begin
+    cycle <= cycle + 1;
+    if (rst_n) begin
+      if (aw_valid && aw_ready) begin
+        if ((aw_addr % 64'(BytesW)) != 0) $fatal(1, "AW address %h not aligned", aw_addr);
+        if (int'(aw_len) >= int'(BurstBeats)) $fatal(1, "burst of %0d beats", int'(aw_len) + 1);
+        if ((aw_addr >> 12) != ((aw_addr + (64'(aw_len) + 1) * 64'(BytesW) - 1) >> 12)) begin
+          $fatal(1, "burst at %h len %0d crosses 4 KiB", aw_addr, aw_len);
+        end
+        bursts.push_back({aw_addr, 9'(aw_len) + 9'd1});
+        outstanding++;
+        if (outstanding > max_outstanding) max_outstanding = outstanding;
+      end
+      if (w_valid && w_ready) begin
+        w_beats++;
+        if (w_first_cycle == 0) w_first_cycle = cycle;
+        w_last_cycle = cycle;
+        w_q.push_back({w_data, w_strb, w_last});
+      end
+      // match data with addresses
+      while (w_q.size() != 0 && (cur_left != 0 || bursts.size() != 0)) begin
+        automatic logic [DataW-1:0] d;
+        automatic logic [BytesW-1:0] s;
+        automatic logic l;
+        if (cur_left == 0) begin
+          cur = bursts.pop_front();
+          cur_left = int'(cur.beats);
+        end
+        word = w_q.pop_front();
+        {d, s, l} = word;
+        if (l != (cur_left == 1)) $fatal(1, "W last %b with %0d beats left", l, cur_left);
+        if (s == '0) $fatal(1, "beat without a byte at %h", cur.addr);
+        for (int k = 0; k < int'(BytesW); k++) begin
+          if (s[k]) mem[MemW'(cur.addr + 64'(k))] = d[8*k+:8];
+        end
+        cur.addr += 64'(BytesW);
+        cur_left--;
+        if (cur_left == 0) b_ready_cnt++;
+      end
+      if (b_valid) outstanding--;
+    end
+  end
+
+  always @(negedge clk) begin
+    b_valid = 0;
+    if (rst_n && b_ready_cnt != 0 && go(stall_b)) begin
+      b_valid = 1;
+      if (b_plan.size() == 0) $fatal(1, "more bursts than expected");
+      b_err = b_plan.pop_front();
+      b_ready_cnt--;
+    end
+  end
+
+  // ---- handshakes and outcome ----
+  always @(posedge clk) begin
+    if (rst_n) begin
+      wr_taken = wr_valid && wr_ready;
+      pl_taken = pl_valid && pl_ready;
+      if (ack_valid) begin
+        acks_seen++;
+        if (ack_want.size() == 0) $fatal(1, "ack nobody asked for: qp %0d psn %h", ack.qp, ack.psn);
+        if (ack !== ack_want[0]) $fatal(1, "ack %h, want %h", ack, ack_want[0]);
+        void'(ack_want.pop_front());
+      end
+      if (qp_err_valid && qp_err_ready) begin
+        qp_errs_seen++;
+        if (err_want.size() == 0 || qp_err_idx !== err_want[0]) $fatal(1, "QP error of %0d", qp_err_idx);
+        void'(err_want.pop_front());
+      end
+      if (ev_bytes_valid) bytes_seen += 64'(ev_bytes);
+      if (ev_message) msgs_seen++;
+      if (ev_nak_op) naks_seen++;
+      if (ev_axi_err) errs_seen++;
+      if (ev_stall) stalls_seen++;
+    end
+  end
+  longint unsigned errs_seen, stalls_seen;
+
+  function automatic bit busy();
+    return wr_todo.size() != 0 || pl_todo.size() != 0 || wr_valid || pl_valid || !idle;
+  endfunction
+
+  task automatic settle(string what);
+    int n = 0;
+    while (busy()) begin
+      @(negedge clk);
+      n++;
+      if (n > 400000) $fatal(1, "%s: does not come to rest", what);
+    end
+    repeat (3) @(negedge clk);
+    if (ack_want.size() != 0) $fatal(1, "%s: %0d acknowledges missing", what, ack_want.size());
+    if (err_want.size() != 0) $fatal(1, "%s: QP error missing", what);
+    if (b_plan.size() != 0) $fatal(1, "%s: %0d bursts fewer than expected", what, b_plan.size());
+    if (bytes_seen != bytes_want) $fatal(1, "%s: bytes %0d, want %0d", what, bytes_seen, bytes_want);
+    if (msgs_seen != msgs_want) $fatal(1, "%s: messages %0d, want %0d", what, msgs_seen, msgs_want);
+    if (naks_seen != naks_want) $fatal(1, "%s: NAKs %0d, want %0d", what, naks_seen, naks_want);
+    if (errs_seen != errs_want) $fatal(1, "%s: errors %0d, want %0d", what, errs_seen, errs_want);
+    for (int i = 0; i < (1 << MemW); i++) begin
+      if (mem[i] != want[i]) $fatal(1, "%s: memory[%h] is %h, want %h", what, i, mem[i], want[i]);
+    end
+  endtask
+
+  longint unsigned next_addr;
+  int l, t0, n_in, taken;
+  initial begin
+    for (int i = 0; i < (1 << MemW); i++) begin
+      mem[i] = 8'(i ^ (i >> 8));
+      want[i] = mem[i];
+    end
+    repeat (4) @(negedge clk);
+    rst_n = 1;
+
+    // every memory lane x frame lane, short lengths; then all lengths
+    for (int a = 0; a < int'(BytesW); a++) begin
+      for (int o = 0; o < int'(BytesW); o++) begin
+        l = 1 + int'($urandom() % (3 * BytesW));
+        next_addr = Base + 64'(($urandom() % 256) * BytesW) + 64'(a);
+        queue_packet(qp_idx_t'($urandom()), next_addr, l, o, 1, 1, 0);
+      end
+      settle("lanes");
+    end
+    for (int n = 0; n <= 300; n++) begin
+      queue_packet(qp_idx_t'($urandom()), Base + 64'($urandom() % 61000), n,
+                   int'($urandom() % BytesW), 1, 1'($urandom()), 0);
+    end
+    settle("lengths");
+    // random, with stalls, up to 4096 bytes, errors
+    for (int round = 0; round < 12; round++) begin
+      stall = round % 3 == 0 ? 0 : round % 3 == 1 ? 30 : 80;
+      stall_b = round % 4 == 0 ? 0 : round % 4 == 1 ? 95 : 50;
+      for (int i = 0; i < 60; i++) begin
+        case ($urandom() % 8)
+          0: l = 0;
+          1: l = 4096;
+          2: l = 256 << ($urandom() % 5);
+          default: l = int'($urandom() % 700);
+        endcase
+        queue_packet(qp_idx_t'($urandom() % 8), Base + 64'($urandom() % 61000), l,
+                     int'($urandom() % BytesW), 1'($urandom()), 1'($urandom()),
+                     round >= 4 && $urandom() % 10 == 0 ? 1 + int'($urandom() % 2) : 0);
+      end
+      settle("random");
+      for (int q = 0; q < 8; q++) if ($urandom() % 2 == 0) queue_packet(qp_idx_t'(q), 0, 0, 0, 0, 0, 0, 1);
+    end
+    for (int q = 0; q < 8; q++) queue_packet(qp_idx_t'(q), 0, 0, 0, 0, 0, 0, 1);
+    settle("init");
+
+    // drain: done only after what was inside at the rise, in spite of new work
+    stall = 0;
+    stall_b = 90;
+    for (int i = 0; i < 40; i++) queue_packet(qp_idx_t'(i), Base + 64'(256 * i), 100, 0, 1, 1, 0);
+    repeat (30) @(negedge clk);
+    taken = 40 - wr_todo.size() - int'(wr_valid);
+    n_in = taken - (40 - ack_want.size());
+    drain = 1;
+    t0 = 0;
+    if (n_in == 0) $fatal(1, "nothing to drain");
+    if (drain_done) $fatal(1, "drain done at once");
+    while (!drain_done) begin
+      @(negedge clk);
+      t0++;
+      if (t0 > 20000) $fatal(1, "drain never done");
+    end
+    if (ack_want.size() > 40 - taken) $fatal(1, "drain done, %0d of 40 open", ack_want.size());
+    drain = 0;
+    settle("drain");
+
+    // throughput without stalls: 64 packets of 4096 bytes, first at the worst alignment
+    stall_b = 0;
+    w_first_cycle = 0;
+    w_beats = 0;
+    for (int i = 0; i < 64; i++) begin
+      queue_packet(1, Base + 64'(4096 * (i % 14)) + 3, 4096, int'(BytesW) - 2, 1, 1, 0);
+    end
+    settle("throughput");
+    l = w_last_cycle - w_first_cycle + 1;
+    if (l > w_beats + 64) $fatal(1, "%0d beats took %0d cycles", w_beats, l);
+    if (max_outstanding < 16) $fatal(1, "only %0d bursts outstanding", max_outstanding);
+    if (naks_want < 5 || stalls_seen == 0) $fatal(1, "corner not reached");
+    $display("PASS %0d packets, %0d bytes, %0d refused, %0d bursts in flight, %0d beats in %0d cycles",
+             packets, bytes_seen, naks_seen, max_outstanding, w_beats, l);
+    $finish;
+  end
+endmodule
