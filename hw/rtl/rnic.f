@@ -4,6 +4,7 @@
 hw/rtl/gen/rnic_regs_pkg.sv
 hw/rtl/gen/rnic_crc_pkg.sv
 hw/rtl/pkg/rnic_pkg.sv
+hw/rtl/pkg/requester_pkg.sv
 -y hw/rtl/gen
 -y hw/rtl/lib
 -y hw/rtl/net

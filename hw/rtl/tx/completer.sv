@@ -1,0 +1,428 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Completes WQEs: takes acknowledges, NAKs, failed payload reads, local errors and flushes, and writes CQEs
+// in the order of the send queue (IBTA 9.7.5.1, 9.7.7.2, 10.3.1.6, 11.6.2).
+//
+// An acknowledge is cumulative; duplicates change nothing; one outside una-1 .. next-1 is a ghost, counted and
+// ignored. The MSN is not looked at. A NAK acknowledges everything before its PSN; the WQE that holds the PSN fails.
+// What a NAK means is decided in nak_status alone. The first error puts the QP into ERR; from then on
+// every WQE up to the producer index is flushed, 16 at a time so that other QPs are not held up.
+// Only signaled WQEs and errors make a CQE.
+//
+// State per QP: una (oldest unacknowledged PSN), ci (WQEs completed), err. The messages in flight live in
+// one RAM, 2^LogInflight per QP, written by the segmenter.
+//
+// Throughput: one acknowledge per 2 cycles, one more cycle per further message it completes.
+// Latency: acknowledge to CQE 5 cycles with a QP answer after one. Back-pressure: waits for cqe_ready_i.
+
+module completer
+  import rnic_pkg::*;
+  import requester_pkg::*;
+  import rnic_regs_pkg::*;
+(
+  input  logic       clk_i,
+  input  logic       rst_ni,
+  // jobs
+  input  logic       ackrx_valid_i,
+  output logic       ackrx_ready_o,
+  input  ack_rx_t    ackrx_i,
+  input  logic       err_valid_i,
+  output logic       err_ready_o,
+  input  tx_err_t    err_i,
+  input  logic       flush_valid_i,      // QP table: this QP is in ERR
+  output logic       flush_ready_o,
+  input  qp_idx_t    flush_idx_i,
+  input  logic       db_flush_valid_i,   // doorbell of a QP in ERR
+  output logic       db_flush_ready_o,
+  input  qp_idx_t    db_flush_idx_i,
+  input  logic       kick_valid_i,       // segmenter: a WQE that needs no acknowledge
+  output logic       kick_ready_o,
+  input  qp_idx_t    kick_idx_i,
+  // QP read port
+  output logic       qpc_req_valid_o,
+  input  logic       qpc_req_ready_i,
+  output qp_idx_t    qpc_req_idx_o,
+  input  logic       qpc_rsp_valid_i,
+  input  qp_attr_t   qpc_rsp_i,
+  // administration: while hold_i no state changes; init_i clears QP adm_qp_i
+  input  logic       hold_i,
+  input  logic       init_i,
+  input  qp_idx_t    adm_qp_i,
+  input  psn_t       init_psn_i,
+  output psn_t       adm_una_o,
+  output wqe_idx_t   adm_ci_o,
+  output logic       adm_err_o,
+  // look-ups by others
+  input  qp_idx_t    seg_qp_i,
+  output psn_t       seg_una_o,
+  output logic       seg_err_o,
+  input  qp_idx_t    sch_qp_i,
+  output wqe_idx_t   sch_ci_o,
+  output logic       sch_err_o,
+  // look-ups at others
+  output qp_idx_t    qp_o,
+  input  wqe_idx_t   next_i,
+  input  psn_t       psn_i,
+  input  wqe_idx_t   pi_i,
+  // messages in flight
+  input  logic       flight_we_i,
+  input  logic [QpIdxW+LogInflight-1:0] flight_addr_i,
+  input  flight_t    flight_i,
+  output logic       wake_valid_o,
+  input  logic       wake_ready_i,
+  output qp_idx_t    wake_qp_o,
+  output logic       cqe_valid_o,
+  input  logic       cqe_ready_i,
+  output cqe_ev_t    cqe_o,
+  output logic       qp_err_valid_o,
+  input  logic       qp_err_ready_i,
+  output qp_idx_t    qp_err_idx_o,
+  output logic       ev_ack_o,
+  output logic       ev_nak_o,
+  output logic       ev_ghost_o,
+  output logic [2:0] jobs_o,       // jobs under way
+  output logic       job_done_o,   // one of them ended, oldest first
+  output logic       idle_o
+);
+
+  // Which status a NAK or RNR NAK gives the WQE it names. Go-back-N will have its say here.
+  function automatic logic [7:0] nak_status(input logic [7:0] syndrome);
+    if (syndrome[6:5] == 2'b01) return WcStatusRnrRetryExcErr;
+    unique case (syndrome)
+      SynNakInvReq: return WcStatusRemInvReqErr;
+      SynNakAccess: return WcStatusRemAccessErr;
+      SynNakOp: return WcStatusRemOpErr;
+      default: return WcStatusRetryExcErr;
+    endcase
+  endfunction
+
+  // ---- types -------------------------------------------------------------------------------------
+  typedef enum logic [1:0] {JobAck, JobKick, JobFlush, JobTxErr} job_kind_e;
+  typedef struct packed {
+    job_kind_e  kind;
+    qp_idx_t    qp;
+    psn_t       psn;
+    logic [7:0] syndrome;
+    wqe_idx_t   wqe;
+  } job_t;
+
+  // ---- QPs to be flushed, each at most once ----------------------------------------------------------
+  logic [NumQp-1:0] flush_pending_q;
+  logic flush_push, flush_pop, flush_any, flush_space;
+  qp_idx_t flush_in, flush_head;
+  logic again_valid;                // rest of a long flush
+  logic [QpIdxW:0] flush_level;
+  job_t run_q;                      // the job at work
+
+  assign flush_ready_o = !again_valid;
+  assign db_flush_ready_o = !again_valid && !flush_valid_i;
+  assign flush_in = again_valid ? run_q.qp : flush_valid_i ? flush_idx_i : db_flush_idx_i;
+  assign flush_push = (again_valid || flush_valid_i || db_flush_valid_i) &&
+                      !flush_pending_q[flush_in];
+
+  rnic_fifo #(.Width(QpIdxW), .Depth(NumQp)) u_flush (
+    .clk_i, .rst_ni,
+    .in_valid_i(flush_push), .in_ready_o(flush_space), .in_data_i(flush_in),
+    .out_valid_o(flush_any), .out_ready_i(flush_pop), .out_data_o(flush_head), .level_o(flush_level)
+  );
+
+  // A QP pushed in the cycle in which it is popped is pushed again or was not needed: the bit falls first.
+  always_ff @(posedge clk_i) begin
+    if (!rst_ni) begin
+      flush_pending_q <= '0;
+    end else begin
+      if (flush_pop) flush_pending_q[flush_head] <= 1'b0;
+      if (flush_push) flush_pending_q[flush_in] <= 1'b1;
+    end
+  end
+
+  // ---- choice of a job ---------------------------------------------------------------------------------
+  job_t pick, sel_q, wait_q, job_q;
+  logic sel_valid_q, wait_valid_q, job_valid_q;
+  logic pick_ready, pick_valid, other_turn_q, take_other, other_valid;
+  logic job_take;
+  qp_state_e job_state_q;
+  cq_idx_t job_cqn_q;
+
+  assign pick_ready = !sel_valid_q || (qpc_req_valid_o && qpc_req_ready_i);
+  assign other_valid = err_valid_i || flush_any || kick_valid_i;
+  assign take_other = other_valid && (other_turn_q || !ackrx_valid_i);
+  assign pick_valid = pick_ready && (other_valid || ackrx_valid_i);
+  assign ackrx_ready_o = pick_ready && !take_other;
+  assign err_ready_o = pick_ready && take_other;
+  assign flush_pop = pick_ready && take_other && !err_valid_i && flush_any;
+  assign kick_ready_o = pick_ready && take_other && !err_valid_i && !flush_any;
+
+  always_comb begin
+    if (!take_other) begin
+      pick = '{kind: JobAck, qp: ackrx_i.qp, psn: ackrx_i.psn, syndrome: ackrx_i.syndrome, wqe: '0};
+    end else if (err_valid_i) begin
+      pick = '{kind: JobTxErr, qp: err_i.qp, psn: '0, syndrome: '0, wqe: err_i.wqe};
+    end else if (flush_any) begin
+      pick = '{kind: JobFlush, qp: flush_head, psn: '0, syndrome: '0, wqe: '0};
+    end else begin
+      pick = '{kind: JobKick, qp: kick_idx_i, psn: '0, syndrome: '0, wqe: '0};
+    end
+  end
+
+  // ---- the job's QP attributes -------------------------------------------------------------------------
+  // One question at a time, and only when the answer has a place to go.
+  assign qpc_req_valid_o = sel_valid_q && !wait_valid_q && !job_valid_q;
+  assign qpc_req_idx_o = sel_q.qp;
+
+  always_ff @(posedge clk_i) begin
+    if (!rst_ni) begin
+      sel_valid_q <= 1'b0;
+      wait_valid_q <= 1'b0;
+      job_valid_q <= 1'b0;
+      other_turn_q <= 1'b0;
+    end else begin
+      if (qpc_req_valid_o && qpc_req_ready_i) begin
+        sel_valid_q <= 1'b0;
+        wait_valid_q <= 1'b1;
+      end
+      if (pick_valid) begin
+        sel_valid_q <= 1'b1;
+        other_turn_q <= !take_other;
+      end
+      if (job_take) job_valid_q <= 1'b0;
+      if (qpc_rsp_valid_i) begin
+        wait_valid_q <= 1'b0;
+        job_valid_q <= 1'b1;
+      end
+    end
+    if (pick_valid) sel_q <= pick;
+    if (qpc_req_valid_o && qpc_req_ready_i) wait_q <= sel_q;
+    if (qpc_rsp_valid_i) begin
+      job_q <= wait_q;
+      job_state_q <= qpc_rsp_i.state;
+      job_cqn_q <= qpc_rsp_i.send_cqn;
+    end
+  end
+
+  // ---- state per QP --------------------------------------------------------------------------------------
+  psn_t una_mem[NumQp];
+  wqe_idx_t ci_mem[NumQp];
+  logic [NumQp-1:0] err_q;
+
+  typedef enum logic [2:0] {RunIdle, RunPop, RunFail, RunError, RunFlush} run_state_e;
+  run_state_e state_q, state_d;
+  cq_idx_t cqn_q;
+  wqe_idx_t ci_q;
+  logic have_q;        // the RAM shows the message at ci
+  logic nak_q;         // the WQE left oldest fails
+  logic target_q;      // flush up to run_q.wqe, which fails
+  logic [4:0] batch_q;
+  logic wake_valid_q, cqe_valid_q, qp_err_valid_q;
+  qp_idx_t wake_qp_q, qp_err_qp_q;
+  cqe_ev_t cqe_q;
+
+  qp_idx_t qp;
+  psn_t una;
+  wqe_idx_t ci;
+  assign qp = hold_i ? adm_qp_i : state_q == RunIdle ? job_q.qp : run_q.qp;
+  assign una = una_mem[qp];
+  assign ci = state_q == RunIdle || hold_i ? ci_mem[qp] : ci_q;
+  assign qp_o = qp;
+  assign adm_una_o = una;
+  assign adm_ci_o = ci;
+  assign adm_err_o = err_q[qp];
+  assign seg_una_o = una_mem[seg_qp_i];
+  assign seg_err_o = err_q[seg_qp_i];
+  assign sch_ci_o = ci_mem[sch_qp_i];
+  assign sch_err_o = err_q[sch_qp_i];
+
+  // ---- messages in flight ----------------------------------------------------------------------------------
+  logic flight_re;
+  wqe_idx_t flight_idx;
+  flight_t flight;
+  rnic_ram #(.Width($bits(flight_t)), .Depth(NumQp * (1 << LogInflight))) u_flight (
+    .clk_i,
+    .we_i(flight_we_i), .waddr_i(flight_addr_i), .wdata_i(flight_i),
+    .re_i(flight_re), .raddr_i({qp, flight_idx[LogInflight-1:0]}), .rdata_o(flight)
+  );
+
+  // ---- verdict on a new job ----------------------------------------------------------------------------------
+  logic live, in_err, is_ack, is_nak, ack_ok, nak_ok, ack_news, flush_ok, tx_err_ok;
+  psn_t sent, ack_dist, nak_dist;
+  assign job_take = job_valid_q && state_q == RunIdle && !hold_i;
+  assign live = (job_state_q inside {QpRts, QpSqd}) && !err_q[qp];
+  assign in_err = job_state_q == QpErr || ((job_state_q inside {QpRts, QpSqd}) && err_q[qp]);
+  assign sent = psn_i - una;               // packets not acknowledged
+  assign ack_dist = job_q.psn + 1'b1 - una;
+  assign nak_dist = job_q.psn - una;
+  assign is_ack = job_q.syndrome[6:5] == 2'b00;
+  assign is_nak = job_q.syndrome[5] && !job_q.syndrome[7];
+  assign ack_ok = is_ack && !job_q.syndrome[7] && ack_dist <= sent;
+  assign nak_ok = is_nak && nak_dist < sent;
+  assign ack_news = ack_ok && ack_dist != '0;
+  assign flush_ok = job_q.kind == JobFlush && in_err;
+  assign tx_err_ok = job_q.kind == JobTxErr && (job_state_q inside {QpRts, QpSqd, QpErr}) &&
+                     !err_q[qp] && 16'(job_q.wqe - ci) < 16'(pi_i - ci);
+
+  logic take_pop, take_flush, una_we;
+  assign una_we = job_take && job_q.kind == JobAck && live && (ack_news || nak_ok);
+  assign take_pop = una_we || (job_take && job_q.kind == JobKick && live);
+  assign take_flush = job_take && (flush_ok || tx_err_ok);
+
+  // ---- the job at work ---------------------------------------------------------------------------------------
+  logic cqe_free, pop, cqe_push, cqe_want, step, have_d, job_end, wake_push, err_set;
+  logic acked, good, bad, at_target;
+  logic [7:0] cqe_status, cqe_opcode;
+
+  assign cqe_free = !cqe_valid_q || cqe_ready_i;
+  assign acked = flight.kind == FlightPackets ? psn_gt(una, flight.last_psn) : flight.kind == FlightNop;
+  assign good = state_q == RunPop && have_q && acked;
+  assign bad = state_q == RunPop && have_q && flight.kind == FlightError;
+  assign at_target = target_q && ci_q == run_q.wqe;
+
+  always_comb begin
+    cqe_want = 1'b0;
+    cqe_status = WcStatusWrFlushErr;
+    cqe_opcode = CqeOpcodeError;
+    step = 1'b0;
+    unique case (state_q)
+      RunPop: begin
+        step = good || bad;
+        cqe_want = bad || flight.signaled;
+        cqe_status = bad ? {4'd0, flight.status} : WcStatusSuccess;
+        // the completion of a NOP carries its WQE opcode
+        cqe_opcode = flight.is_write ? CqeOpcodeRdmaWrite :
+                     flight.kind == FlightNop ? WqeOpcodeNop : CqeOpcodeError;
+      end
+      RunFail: begin
+        step = ci_q != pi_i;
+        cqe_want = 1'b1;
+        cqe_status = nak_status(run_q.syndrome);
+        cqe_opcode = CqeOpcodeRdmaWrite;
+      end
+      RunFlush: begin
+        step = ci_q != pi_i && !batch_q[4];
+        cqe_want = 1'b1;
+        if (at_target) begin
+          cqe_status = WcStatusLocQpOpErr;
+          cqe_opcode = CqeOpcodeRdmaWrite;
+        end
+      end
+      default: ;
+    endcase
+  end
+
+  assign pop = step && !hold_i && (!cqe_want || cqe_free);
+  assign cqe_push = pop && cqe_want;
+  assign have_d = 16'(ci_q + 1'b1) != next_i;
+  assign flight_re = take_pop || pop;
+  assign flight_idx = state_q == RunIdle ? ci : ci_q + 1'b1;
+
+  always_comb begin
+    state_d = state_q;
+    job_end = 1'b0;
+    again_valid = 1'b0;
+    err_set = take_flush;
+    unique case (state_q)
+      RunIdle: begin
+        if (take_flush) state_d = RunFlush;
+        else if (take_pop) state_d = RunPop;
+        else job_end = job_take;
+      end
+      RunPop: begin
+        if (pop && bad) state_d = RunError;
+        else if (nak_q) begin
+          if (!good && !bad) state_d = RunFail;
+        end else if ((pop && !have_d) || (!good && !bad)) begin
+          // the wake-up below looks one cycle after the last change of una and ci
+          if (!wake_valid_q && !hold_i) begin
+            job_end = 1'b1;
+            state_d = RunIdle;
+          end
+        end
+      end
+      RunFail: begin
+        if (pop) state_d = RunError;
+        else if (!step && !hold_i) begin
+          job_end = 1'b1;
+          state_d = RunIdle;
+        end
+      end
+      RunError: if (!qp_err_valid_q && !hold_i) begin
+        err_set = 1'b1;
+        state_d = RunFlush;
+      end
+      default: begin
+        if (pop && at_target) begin
+          state_d = RunError;
+        end else if (!step && !hold_i) begin
+          job_end = 1'b1;
+          state_d = RunIdle;
+          again_valid = ci_q != pi_i;
+        end
+      end
+    endcase
+  end
+  assign wake_push = job_end && state_q == RunPop;
+  assign job_done_o = job_end;
+
+  always_ff @(posedge clk_i) begin
+    if (!rst_ni) begin
+      state_q <= RunIdle;
+      err_q <= '0;
+      wake_valid_q <= 1'b0;
+      cqe_valid_q <= 1'b0;
+      qp_err_valid_q <= 1'b0;
+      ev_ack_o <= 1'b0;
+      ev_nak_o <= 1'b0;
+      ev_ghost_o <= 1'b0;
+    end else begin
+      state_q <= state_d;
+      if (hold_i && init_i) err_q[qp] <= 1'b0;
+      else if (err_set) err_q[qp] <= 1'b1;
+      if (wake_ready_i) wake_valid_q <= 1'b0;
+      if (wake_push) wake_valid_q <= 1'b1;
+      if (cqe_ready_i) cqe_valid_q <= 1'b0;
+      if (cqe_push) cqe_valid_q <= 1'b1;
+      if (qp_err_ready_i) qp_err_valid_q <= 1'b0;
+      if (state_q == RunError && state_d == RunFlush) qp_err_valid_q <= 1'b1;
+      ev_ack_o <= job_take && job_q.kind == JobAck && live && ack_ok;
+      ev_nak_o <= job_take && job_q.kind == JobAck && live && nak_ok;
+      ev_ghost_o <= job_take && job_q.kind == JobAck && live && !ack_ok && !nak_ok;
+    end
+    if (una_we || init_i) una_mem[qp] <= init_i ? init_psn_i : is_ack ? job_q.psn + 1'b1 : job_q.psn;
+    if (pop || init_i) ci_mem[qp] <= init_i ? '0 : ci_q + 1'b1;
+    if (job_take) begin
+      run_q <= job_q;
+      cqn_q <= job_cqn_q;
+      ci_q <= ci;
+      have_q <= ci != next_i;
+      nak_q <= job_q.kind == JobAck && is_nak;
+      target_q <= job_q.kind == JobTxErr;
+      batch_q <= '0;
+    end
+    if (pop) begin
+      ci_q <= ci_q + 1'b1;
+      have_q <= have_d;
+      if (state_q == RunFlush && !target_q) batch_q <= batch_q + 1'b1;
+      if (at_target) target_q <= 1'b0;
+    end
+    if (wake_push) wake_qp_q <= run_q.qp;
+    if (state_q == RunError) qp_err_qp_q <= run_q.qp;
+    if (cqe_push) begin
+      cqe_q <= '{cqn: cqn_q, index: ci_q, opcode: cqe_opcode, status: cqe_status, qp: run_q.qp,
+                 syndrome: state_q == RunFail ? run_q.syndrome : 8'd0, default: '0};
+    end
+  end
+
+  assign wake_valid_o = wake_valid_q;
+  assign wake_qp_o = wake_qp_q;
+  assign cqe_valid_o = cqe_valid_q;
+  assign cqe_o = cqe_q;
+  assign qp_err_valid_o = qp_err_valid_q;
+  assign qp_err_idx_o = qp_err_qp_q;
+  assign jobs_o = 3'(sel_valid_q) + 3'(wait_valid_q) + 3'(job_valid_q) + 3'(state_q != RunIdle);
+  assign idle_o = jobs_o == '0 && !wake_valid_q && !cqe_valid_q && !qp_err_valid_q && !flush_any;
+
+  // each QP is in the flush queue at most once, so there is always room
+  logic unused;
+  assign unused = ^{flush_space, flush_level, qpc_rsp_i, ackrx_i.msn, run_q.kind, run_q.psn,
+                    flight_idx[15:LogInflight]};
+
+endmodule

@@ -1,0 +1,336 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Requester: from doorbells to packets, and from acknowledges to completions (IBTA 9.7).
+//
+//   doorbell -> tx_scheduler -> wqe_fetch -> wqe_check -> segmenter -> packets, fragments
+//                     ^ stop ----------------------------------'  |
+//                     '--- wake --- completer <--- messages in flight
+//                                     ^ acknowledges, errors, flushes; CQEs leave here
+//
+// This module wires the parts, clears all per-QP state after reset and on QpStateInit, and answers drains.
+// QpStateInit belongs to a QP's way into RESET as well as to its way into RTS: what the QP's earlier life left
+// behind (producer index, queue position) is gone only then.
+//
+// Throughput: a single-packet WQE per 4 cycles at 512 bit; see the parts. Latency: doorbell to the WQE's read
+// request 8 cycles; WQE's last beat to packet 9 cycles. Back-pressure: every stream waits for its taker;
+// acknowledges wait only for the completer, which waits only for cqe_ready_i and qp_err_ready_i.
+//
+// For go-back-N: after a NAK or a timeout `ci` names the WQE to resend from, and its first PSN is last_psn + 1 of
+// the message before it in the ring (the segmenter's `off` is then (una - first PSN) * MTU).
+
+module requester
+  import rnic_pkg::*;
+  import requester_pkg::*;
+#(
+  parameter int unsigned DataW = 512
+) (
+  input  logic             clk_i,
+  input  logic             rst_ni,
+  // configuration
+  input  logic [15:0]      window_i,
+  input  logic [7:0]       req_interval_i,
+  input  logic [3:0]       quantum_log_i,
+  // doorbells
+  input  logic             db_valid_i,
+  output logic             db_ready_o,
+  input  logic [23:0]      db_qpn_i,
+  input  logic [15:0]      db_pi_i,
+  // acknowledges, failed payload reads, QPs that went to ERR
+  input  logic             ackrx_valid_i,
+  output logic             ackrx_ready_o,
+  input  ack_rx_t          ackrx_i,
+  input  logic             err_valid_i,
+  output logic             err_ready_o,
+  input  tx_err_t          err_i,
+  input  logic             flush_valid_i,
+  output logic             flush_ready_o,
+  input  qp_idx_t          flush_idx_i,
+  // QP read ports: a doorbells, b WQE fetch, c completion
+  output logic             qpa_req_valid_o,
+  input  logic             qpa_req_ready_i,
+  output qp_idx_t          qpa_req_idx_o,
+  input  logic             qpa_rsp_valid_i,
+  input  qp_attr_t         qpa_rsp_i,
+  output logic             qpb_req_valid_o,
+  input  logic             qpb_req_ready_i,
+  output qp_idx_t          qpb_req_idx_o,
+  input  logic             qpb_rsp_valid_i,
+  input  qp_attr_t         qpb_rsp_i,
+  output logic             qpc_req_valid_o,
+  input  logic             qpc_req_ready_i,
+  output qp_idx_t          qpc_req_idx_o,
+  input  logic             qpc_rsp_valid_i,
+  input  qp_attr_t         qpc_rsp_i,
+  // MR read port
+  output logic             mr_req_valid_o,
+  input  logic             mr_req_ready_i,
+  output mr_idx_t          mr_req_idx_o,
+  input  logic             mr_rsp_valid_i,
+  input  mr_t              mr_rsp_i,
+  // AXI read client for WQEs
+  output logic             ar_valid_o,
+  input  logic             ar_ready_i,
+  output logic [63:0]      ar_addr_o,
+  output logic [7:0]       ar_len_o,
+  input  logic             r_valid_i,
+  input  logic [DataW-1:0] r_data_i,
+  input  logic             r_last_i,
+  input  logic             r_err_i,
+  // packets and where their payload is
+  output logic             pkt_valid_o,
+  input  logic             pkt_ready_i,
+  output tx_pkt_t          pkt_o,
+  output logic             frag_valid_o,
+  input  logic             frag_ready_i,
+  output tx_frag_t         frag_o,
+  // completions
+  output logic             cqe_valid_o,
+  input  logic             cqe_ready_i,
+  output cqe_ev_t          cqe_o,
+  output logic             qp_err_valid_o,
+  input  logic             qp_err_ready_i,
+  output qp_idx_t          qp_err_idx_o,
+  // administration
+  input  logic             adm_valid_i,
+  output logic             adm_ready_o,
+  input  qp_admin_t        adm_i,
+  output logic             adm_rsp_valid_o,
+  output req_query_t       adm_rsp_o,
+  input  logic             drain_i,
+  output logic             drain_done_o,
+  output logic [3:0]       ev_wqe_o,
+  output logic             ev_bad_db_o,
+  output logic             ev_ack_o,
+  output logic             ev_nak_o,
+  output logic             ev_ghost_o,
+  output logic             ev_window_o,
+  output logic             ev_axi_err_o,
+  output logic             idle_o
+);
+
+  // ---- administration: one cycle in which nothing else changes state ------------------------------------
+  logic [QpIdxW:0] sweep_q;  // after reset every QP is cleared; the top bit says done
+  logic swept, adm_q, adm_rsp_valid_q, hold, init;
+  qp_admin_t adm_cmd_q;
+  req_query_t adm_rsp_q;
+  qp_idx_t adm_qp;
+  psn_t init_psn;
+  wqe_idx_t adm_pi, adm_next, adm_ci;
+  psn_t adm_psn, adm_una;
+  logic adm_err;
+
+  assign swept = sweep_q[QpIdxW];
+  assign adm_ready_o = swept && !adm_q;
+  assign hold = adm_q || !swept;
+  assign init = !swept || (adm_q && adm_cmd_q.op == QpStateInit);
+  assign adm_qp = swept ? adm_cmd_q.qp : sweep_q[QpIdxW-1:0];
+  assign init_psn = swept ? adm_cmd_q.psn : '0;
+  assign adm_rsp_valid_o = adm_rsp_valid_q;
+  assign adm_rsp_o = adm_rsp_q;
+
+  always_ff @(posedge clk_i) begin
+    if (!rst_ni) begin
+      sweep_q <= '0;
+      adm_q <= 1'b0;
+      adm_rsp_valid_q <= 1'b0;
+    end else begin
+      if (!swept) sweep_q <= sweep_q + 1'b1;
+      adm_q <= adm_valid_i && adm_ready_o;
+      adm_rsp_valid_q <= adm_q;
+    end
+    if (adm_valid_i && adm_ready_o) adm_cmd_q <= adm_i;
+    if (adm_q) begin
+      // a failed QP was flushed up to its producer index, whatever had been sent
+      adm_rsp_q <= init ? '{next_psn: init_psn, una_psn: init_psn, default: '0} :
+                   '{next_psn: adm_psn, una_psn: adm_una, pi: adm_pi,
+                     next: adm_err ? adm_pi : adm_next, ci: adm_ci};
+    end
+  end
+
+  // ---- wires ------------------------------------------------------------------------------------------------
+  logic db_busy, db_ready, db_flush_valid, db_flush_ready;
+  qp_idx_t db_flush_idx;
+  qp_idx_t op_qp;
+  wqe_idx_t op_ci;
+  logic op_err;
+  logic stop_valid, stop_ready, stop_closed;
+  wqe_idx_t stop_next;
+  logic wake_valid, wake_ready;
+  qp_idx_t wake_qp;
+  qp_idx_t gen_qp, seg_qp, cpl_qp;
+  gen_t gen_head, gen_seg;
+  wqe_idx_t cpl_pi, cpl_next;
+  psn_t cpl_psn;
+  turn_t seg_turn;
+  logic others, size_we;
+  logic [3:0] size_lg;
+  logic tkt_valid, tkt_ready, fetching, sched_idle;
+  ticket_t tkt;
+  logic [63:0] tkt_base;
+  logic [14:0] tkt_slot;
+  logic item_valid, item_ready, msg_valid, msg_ready;
+  wqe_item_t item;
+  logic [1023:0] item_wqe;
+  msg_t msg;
+  psn_t seg_una;
+  logic seg_err;
+  logic flight_we;
+  logic [QpIdxW+LogInflight-1:0] flight_addr;
+  flight_t flight;
+  logic kick_valid, kick_ready, retire;
+  logic [2:0] jobs;
+  logic job_done, cpl_idle;
+
+  assign db_ready_o = db_ready && swept;
+
+  tx_scheduler u_scheduler (
+    .clk_i, .rst_ni, .quantum_log_i,
+    .db_valid_i(db_valid_i && swept), .db_ready_o(db_ready), .db_qpn_i, .db_pi_i, .ev_bad_db_o,
+    .db_busy_o(db_busy),
+    .flush_valid_o(db_flush_valid), .flush_ready_i(db_flush_ready), .flush_idx_o(db_flush_idx),
+    .qpa_req_valid_o, .qpa_req_ready_i, .qpa_req_idx_o, .qpa_rsp_valid_i, .qpa_rsp_i,
+    .qpb_req_valid_o, .qpb_req_ready_i, .qpb_req_idx_o, .qpb_rsp_valid_i, .qpb_rsp_i,
+    .hold_i(hold), .init_i(init), .adm_qp_i(adm_qp), .adm_pi_o(adm_pi),
+    .op_qp_o(op_qp), .op_ci_i(op_ci), .op_err_i(op_err),
+    .stop_valid_i(stop_valid), .stop_ready_o(stop_ready), .stop_qp_i(seg_qp),
+    .stop_next_i(stop_next), .stop_closed_i(stop_closed),
+    .wake_valid_i(wake_valid), .wake_ready_o(wake_ready), .wake_qp_i(wake_qp),
+    .gen_a_qp_i(gen_qp), .gen_a_o(gen_head), .gen_b_qp_i(seg_qp), .gen_b_o(gen_seg),
+    .pi_qp_i(cpl_qp), .pi_o(cpl_pi),
+    .seg_qp_i(seg_qp), .seg_turn_i(seg_turn), .others_o(others),
+    .size_we_i(size_we), .size_qp_i(seg_qp), .size_lg_i(size_lg),
+    .tkt_valid_o(tkt_valid), .tkt_ready_i(tkt_ready), .tkt_o(tkt), .tkt_base_o(tkt_base),
+    .tkt_slot_o(tkt_slot), .fetching_o(fetching), .idle_o(sched_idle)
+  );
+
+  wqe_fetch #(.DataW(DataW)) u_fetch (
+    .clk_i, .rst_ni,
+    .tkt_valid_i(tkt_valid), .tkt_ready_o(tkt_ready), .tkt_i(tkt), .tkt_base_i(tkt_base),
+    .tkt_slot_i(tkt_slot),
+    .ar_valid_o, .ar_ready_i, .ar_addr_o, .ar_len_o, .r_valid_i, .r_data_i, .r_last_i, .r_err_i,
+    .gen_qp_o(gen_qp), .gen_i(gen_head),
+    .item_valid_o(item_valid), .item_ready_i(item_ready), .item_o(item), .item_wqe_o(item_wqe),
+    .ev_wqe_o, .ev_axi_err_o
+  );
+
+  wqe_check u_check (
+    .clk_i, .rst_ni,
+    .item_valid_i(item_valid), .item_ready_o(item_ready), .item_i(item), .item_wqe_i(item_wqe),
+    .mr_req_valid_o, .mr_req_ready_i, .mr_req_idx_o, .mr_rsp_valid_i, .mr_rsp_i,
+    .msg_valid_o(msg_valid), .msg_ready_i(msg_ready), .msg_o(msg)
+  );
+
+  segmenter u_segmenter (
+    .clk_i, .rst_ni, .window_i, .req_interval_i, .quantum_log_i,
+    .msg_valid_i(msg_valid), .msg_ready_o(msg_ready), .msg_i(msg),
+    .hold_i(hold), .init_i(init), .adm_qp_i(adm_qp), .init_psn_i(init_psn),
+    .adm_next_o(adm_next), .adm_psn_o(adm_psn),
+    .qp_o(seg_qp), .turn_o(seg_turn), .gen_i(gen_seg), .una_i(seg_una), .err_i(seg_err),
+    .others_i(others),
+    .cpl_qp_i(cpl_qp), .cpl_next_o(cpl_next), .cpl_psn_o(cpl_psn),
+    .stop_valid_o(stop_valid), .stop_ready_i(stop_ready), .stop_next_o(stop_next),
+    .stop_closed_o(stop_closed), .size_we_o(size_we), .size_lg_o(size_lg),
+    .flight_we_o(flight_we), .flight_addr_o(flight_addr), .flight_o(flight),
+    .kick_valid_o(kick_valid), .kick_ready_i(kick_ready),
+    .pkt_valid_o, .pkt_ready_i, .pkt_o, .frag_valid_o, .frag_ready_i, .frag_o,
+    .retire_o(retire), .ev_window_o
+  );
+
+  completer u_completer (
+    .clk_i, .rst_ni,
+    .ackrx_valid_i, .ackrx_ready_o, .ackrx_i, .err_valid_i, .err_ready_o, .err_i,
+    .flush_valid_i, .flush_ready_o, .flush_idx_i,
+    .db_flush_valid_i(db_flush_valid), .db_flush_ready_o(db_flush_ready),
+    .db_flush_idx_i(db_flush_idx),
+    .kick_valid_i(kick_valid), .kick_ready_o(kick_ready), .kick_idx_i(seg_qp),
+    .qpc_req_valid_o, .qpc_req_ready_i, .qpc_req_idx_o, .qpc_rsp_valid_i, .qpc_rsp_i,
+    .hold_i(hold), .init_i(init), .adm_qp_i(adm_qp), .init_psn_i(init_psn),
+    .adm_una_o(adm_una), .adm_ci_o(adm_ci), .adm_err_o(adm_err),
+    .seg_qp_i(seg_qp), .seg_una_o(seg_una), .seg_err_o(seg_err),
+    .sch_qp_i(op_qp), .sch_ci_o(op_ci), .sch_err_o(op_err),
+    .qp_o(cpl_qp), .next_i(cpl_next), .psn_i(cpl_psn), .pi_i(cpl_pi),
+    .flight_we_i(flight_we), .flight_addr_i(flight_addr), .flight_i(flight),
+    .wake_valid_o(wake_valid), .wake_ready_i(wake_ready), .wake_qp_o(wake_qp),
+    .cqe_valid_o, .cqe_ready_i, .cqe_o,
+    .qp_err_valid_o, .qp_err_ready_i, .qp_err_idx_o,
+    .ev_ack_o, .ev_nak_o, .ev_ghost_o,
+    .jobs_o(jobs), .job_done_o(job_done), .idle_o(cpl_idle)
+  );
+
+  // ---- drain --------------------------------------------------------------------------------------------------
+  // Work flows one way: doorbell and fetch decisions, tickets, packets, completion jobs, CQEs. Each step
+  // remembers what is there when the step before has ended.
+  typedef enum logic [2:0] {
+    DrainOff, DrainDecisions, DrainTickets, DrainPackets, DrainJobs, DrainCqes, DrainDone
+  } drain_state_e;
+  drain_state_e drain_q;
+  logic [4:0] tickets_q, left_q;
+  logic seen_a_q, seen_b_q;   // the two places of this step were seen free
+  logic seen_a, seen_b;
+
+  always_comb begin
+    seen_a = seen_a_q;
+    seen_b = seen_b_q;
+    unique case (drain_q)
+      DrainDecisions: begin
+        seen_a = seen_a_q || !db_busy;
+        seen_b = seen_b_q || !fetching;
+      end
+      DrainPackets: begin
+        seen_a = seen_a_q || !pkt_valid_o || pkt_ready_i;
+        seen_b = seen_b_q || !frag_valid_o || frag_ready_i;
+      end
+      DrainCqes: begin
+        seen_a = seen_a_q || !cqe_valid_o || cqe_ready_i;
+        seen_b = seen_b_q || !qp_err_valid_o || qp_err_ready_i;
+      end
+      default: ;
+    endcase
+  end
+  assign drain_done_o = drain_q == DrainDone && drain_i;
+
+  always_ff @(posedge clk_i) begin
+    if (!rst_ni) begin
+      drain_q <= DrainOff;
+      tickets_q <= '0;
+      seen_a_q <= 1'b0;
+      seen_b_q <= 1'b0;
+    end else begin
+      tickets_q <= tickets_q + 5'(tkt_valid) - 5'(retire);
+      seen_a_q <= seen_a && !(seen_a && seen_b);
+      seen_b_q <= seen_b && !(seen_a && seen_b);
+      if (!drain_i) begin
+        drain_q <= DrainOff;
+        seen_a_q <= 1'b0;
+        seen_b_q <= 1'b0;
+      end else begin
+        unique case (drain_q)
+          DrainOff: drain_q <= DrainDecisions;
+          DrainDecisions: if (seen_a && seen_b) begin
+            drain_q <= DrainTickets;
+            left_q <= tickets_q + 5'(tkt_valid) - 5'(retire);
+          end
+          DrainTickets: begin
+            left_q <= left_q - 5'(retire);
+            if (left_q == '0) drain_q <= DrainPackets;
+          end
+          DrainPackets: if (seen_a && seen_b) begin
+            drain_q <= DrainJobs;
+            left_q <= 5'(jobs) - 5'(job_done);
+          end
+          DrainJobs: begin
+            left_q <= left_q - 5'(job_done);
+            if (left_q == '0) drain_q <= DrainCqes;
+          end
+          DrainCqes: if (seen_a && seen_b) drain_q <= DrainDone;
+          default: ;
+        endcase
+      end
+    end
+  end
+
+  assign idle_o = swept && !adm_q && !adm_rsp_valid_q && !db_valid_i && !db_busy && sched_idle &&
+                  tickets_q == '0 && !stop_valid && cpl_idle && !pkt_valid_o && !frag_valid_o &&
+                  !ackrx_valid_i && !err_valid_i && !flush_valid_i && !adm_valid_i;
+
+endmodule

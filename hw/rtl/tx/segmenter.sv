@@ -1,0 +1,294 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Cuts checked messages into packets by the path MTU (IBTA 9.4.3, 9.7.2, 9.7.7.2) and keeps the sending
+// side's per-QP state: next WQE, byte offset in it, next PSN.
+//
+// A message is taken only if it is the next of its QP and not stale. Before each packet the turn may end:
+// the window is closed (then the QP sleeps), or the quantum is used up and others wait; the place is kept and
+// the WQE is fetched again later. AckReq is set on the last packet of a message, on every
+// req_interval_i-th one of a message, and on the one that closes the window: a QP never sleeps
+// without an acknowledge on its way. A bad WQE halts the QP's sending; the completer fails it in order.
+//
+// Throughput: a message of one packet per 2 cycles, else one packet per cycle (one fragment per cycle).
+// Latency: message to packet 2 cycles. Back-pressure: pkt and frag are single registers; both must be free.
+
+module segmenter
+  import rnic_pkg::*;
+  import requester_pkg::*;
+  import rnic_regs_pkg::*;
+(
+  input  logic        clk_i,
+  input  logic        rst_ni,
+  input  logic [15:0] window_i,
+  input  logic [7:0]  req_interval_i,
+  input  logic [3:0]  quantum_log_i,
+  input  logic        msg_valid_i,
+  output logic        msg_ready_o,
+  input  msg_t        msg_i,
+  // administration: while hold_i no state changes; init_i clears QP adm_qp_i
+  input  logic        hold_i,
+  input  logic        init_i,
+  input  qp_idx_t     adm_qp_i,
+  input  psn_t        init_psn_i,
+  output wqe_idx_t    adm_next_o,
+  output psn_t        adm_psn_o,
+  // look-ups for the QP at work
+  output qp_idx_t     qp_o,
+  output turn_t       turn_o,
+  input  gen_t        gen_i,
+  input  psn_t        una_i,
+  input  logic        err_i,
+  input  logic        others_i,
+  // look-up for the completer
+  input  qp_idx_t     cpl_qp_i,
+  output wqe_idx_t    cpl_next_o,
+  output psn_t        cpl_psn_o,
+  // end of a turn
+  output logic        stop_valid_o,
+  input  logic        stop_ready_i,
+  output wqe_idx_t    stop_next_o,
+  output logic        stop_closed_o,
+  output logic        size_we_o,
+  output logic [3:0]  size_lg_o,
+  // messages in flight
+  output logic        flight_we_o,
+  output logic [QpIdxW+LogInflight-1:0] flight_addr_o,
+  output flight_t     flight_o,
+  output logic        kick_valid_o,  // something for the completer that no acknowledge will show
+  input  logic        kick_ready_i,
+  // to the wire
+  output logic        pkt_valid_o,
+  input  logic        pkt_ready_i,
+  output tx_pkt_t     pkt_o,
+  output logic        frag_valid_o,
+  input  logic        frag_ready_i,
+  output tx_frag_t    frag_o,
+  output logic        retire_o,      // a ticket is done with
+  output logic        ev_window_o
+);
+
+  // ---- state per QP --------------------------------------------------------------------------------
+  typedef struct packed {
+    wqe_idx_t    next;
+    logic [31:0] off;        // bytes of WQE `next` sent
+    psn_t        psn;        // next PSN
+    logic [7:0]  since_req;  // packets of this message since AckReq
+    logic        ack_req;    // newest packet asked for an acknowledge
+    logic        halt;       // a WQE was bad: nothing more is sent
+  } send_t;
+
+  send_t send_mem[NumQp];
+
+  typedef enum logic [2:0] {SegIdle, SegSeek, SegPacket, SegFragment, SegStop, SegLocal} state_e;
+  state_e state_q;
+
+  msg_t m_q;
+  logic [31:0] rem_q;        // bytes of the message not yet sent
+  logic [31:0] seek_q;       // bytes still to be skipped
+  logic [12:0] pkt_rem_q;    // bytes of the packet without a fragment
+  logic msg_end_q;           // the packet with these fragments ends the message
+  turn_t turn_q;
+  logic [16:0] used_q;       // bytes of this turn
+
+  qp_idx_t qp;
+  send_t st, st_d;
+  logic st_we;
+
+  assign qp = hold_i ? adm_qp_i : state_q == SegIdle ? msg_i.qp : m_q.qp;
+  assign qp_o = qp;
+  assign turn_o = m_q.turn;
+  assign st = send_mem[qp];
+  assign adm_next_o = st.next;
+  assign adm_psn_o = st.psn;
+  assign cpl_next_o = send_mem[cpl_qp_i].next;
+  assign cpl_psn_o = send_mem[cpl_qp_i].psn;
+
+  // ---- a message arrives -----------------------------------------------------------------------------
+  logic take, fresh, overrun;
+  logic [31:0] todo;
+  assign msg_ready_o = state_q == SegIdle && !hold_i;
+  assign take = msg_valid_i && msg_ready_o;
+  assign fresh = take && msg_i.kind != MsgSkip && msg_i.gen == gen_i && msg_i.idx == st.next &&
+                 !st.halt && !err_i;
+  assign todo = msg_i.total - st.off;
+  // resumed, but the WQE in memory is another one now
+  assign overrun = st.off != '0 && (msg_i.kind == MsgNop || msg_i.total <= st.off);
+
+  // ---- may the next packet go? -----------------------------------------------------------------------
+  logic [23:0] outstanding, outstanding_next;
+  logic [15:0] window;
+  logic closed, quantum_over;
+  assign window = window_i == '0 ? 16'd1 : window_i;
+  assign outstanding = st.psn - una_i;
+  assign outstanding_next = outstanding + 1'b1;
+  // A window made smaller meanwhile does not strand a QP: one packet that asks for an acknowledge still goes.
+  assign closed = outstanding >= 24'(window) && st.ack_req;
+  assign quantum_over = used_q >= (17'd1 << quantum_log_i) && others_i;
+
+  // ---- the packet ------------------------------------------------------------------------------------
+  logic [12:0] mtu, plen;
+  logic [12:0] frag_need, flen;  // bytes of the packet without a fragment, bytes of the next one
+  logic first, last, ack_req, out_free, frag_free, send;
+  assign mtu = mtu_bytes(m_q.mtu);
+  assign last = rem_q <= 32'(mtu);
+  assign first = st.off == '0;
+  assign plen = last ? rem_q[12:0] : mtu;
+  assign frag_need = state_q == SegFragment ? pkt_rem_q : plen;
+  assign flen = m_q.seg[0].len < 32'(frag_need) ? m_q.seg[0].len[12:0] : frag_need;
+  assign ack_req = last || outstanding_next >= 24'(window) ||
+                   (req_interval_i != '0 && st.since_req + 8'd1 >= req_interval_i);
+  assign frag_free = !frag_valid_q || frag_ready_i;
+  assign out_free = (!pkt_valid_q || pkt_ready_i) && (frag_free || plen == '0);
+  assign send = state_q == SegPacket && !hold_i && !err_i && !closed && !quantum_over && out_free;
+
+  logic frag_push;
+  assign frag_push = (send && plen != '0) || (state_q == SegFragment && frag_free);
+
+  function automatic logic [7:0] write_opcode(input logic f, input logic l);
+    return f ? (l ? OpRcWriteOnly : OpRcWriteFirst) : (l ? OpRcWriteLast : OpRcWriteMiddle);
+  endfunction
+
+  logic pkt_valid_q, frag_valid_q;
+  tx_pkt_t pkt_q;
+  tx_frag_t frag_q;
+  assign pkt_valid_o = pkt_valid_q;
+  assign pkt_o = pkt_q;
+  assign frag_valid_o = frag_valid_q;
+  assign frag_o = frag_q;
+
+  // ---- end of a turn, local completions ----------------------------------------------------------------
+  logic stopped, local_done, drop, ended;
+  assign stop_valid_o = state_q == SegStop;
+  assign stop_next_o = st.next;
+  assign stop_closed_o = closed;
+  assign stopped = stop_valid_o && stop_ready_i;
+  assign ev_window_o = stopped && closed;
+  assign kick_valid_o = state_q == SegLocal && !hold_i;
+  assign local_done = kick_valid_o && kick_ready_i;
+  // the QP failed meanwhile
+  assign drop = state_q == SegPacket && !hold_i && err_i;
+  assign ended = (send && last && flen == plen) ||
+                 (state_q == SegFragment && frag_free && msg_end_q && flen == pkt_rem_q);
+  assign retire_o = (take && !fresh && msg_i.last) ||
+                    ((stopped || local_done || drop || ended) && m_q.last);
+
+  assign size_we_o = fresh && msg_i.kind == MsgWrite;
+  always_comb begin
+    size_lg_o = 4'd7;  // headers and 64 bytes
+    if (size_we_o) begin
+      for (int unsigned i = 7; i < 13; i++) if (msg_i.total[i]) size_lg_o = 4'(i + 1);
+      if (msg_i.total[31:13] != '0) size_lg_o = 4'd13;
+    end
+  end
+
+  assign flight_we_o = (send && last) || local_done;
+  assign flight_addr_o = {m_q.qp, m_q.idx[LogInflight-1:0]};
+  always_comb begin
+    flight_o.last_psn = st.psn;
+    flight_o.signaled = m_q.signaled;
+    flight_o.is_write = m_q.is_write;
+    flight_o.status = m_q.status;
+    flight_o.kind = state_q != SegLocal ? FlightPackets : m_q.kind == MsgNop ? FlightNop : FlightError;
+  end
+
+  // ---- state ---------------------------------------------------------------------------------------------
+  always_comb begin
+    st_d = st;
+    st_we = init_i || send || local_done;
+    if (init_i) begin
+      st_d = '{psn: init_psn_i, default: '0};
+    end else if (state_q == SegLocal) begin
+      st_d.next = st.next + 1'b1;
+      st_d.off = '0;
+      st_d.halt = m_q.kind == MsgBad;
+    end else begin
+      st_d.psn = st.psn + 1'b1;
+      st_d.ack_req = ack_req;
+      st_d.since_req = ack_req ? '0 : st.since_req + 1'b1;
+      st_d.off = last ? '0 : st.off + 32'(plen);
+      if (last) st_d.next = st.next + 1'b1;
+    end
+  end
+
+  always_ff @(posedge clk_i) begin
+    if (st_we) send_mem[qp] <= st_d;
+  end
+
+  always_ff @(posedge clk_i) begin
+    if (!rst_ni) begin
+      state_q <= SegIdle;
+      pkt_valid_q <= 1'b0;
+      frag_valid_q <= 1'b0;
+      used_q <= '0;
+      turn_q <= '0;
+    end else begin
+      if (pkt_ready_i) pkt_valid_q <= 1'b0;
+      if (frag_ready_i) frag_valid_q <= 1'b0;
+      if (send) pkt_valid_q <= 1'b1;
+      if (frag_push) frag_valid_q <= 1'b1;
+      unique case (state_q)
+        SegIdle: if (fresh) begin
+          turn_q <= msg_i.turn;
+          if (msg_i.turn != turn_q) used_q <= '0;
+          if (msg_i.kind != MsgWrite || overrun) state_q <= SegLocal;
+          else state_q <= st.off == '0 ? SegPacket : SegSeek;
+        end
+        SegSeek: if (seek_q < m_q.seg[0].len) state_q <= SegPacket;
+        SegPacket: begin
+          if (drop) state_q <= SegIdle;
+          else if (!hold_i && (closed || quantum_over)) state_q <= SegStop;
+          else if (send) begin
+            // payload and about as much again as the headers of a packet
+            if (!used_q[16]) used_q <= used_q + 17'(plen) + 17'd64;
+            if (flen != plen) state_q <= SegFragment;
+            else if (last) state_q <= SegIdle;
+          end
+        end
+        SegFragment: if (frag_free && flen == pkt_rem_q) state_q <= msg_end_q ? SegIdle : SegPacket;
+        SegStop: if (stopped) state_q <= SegIdle;
+        default: if (local_done) state_q <= SegIdle;
+      endcase
+    end
+
+    if (fresh) begin
+      m_q <= msg_i;
+      if (overrun) begin
+        m_q.kind <= MsgBad;
+        m_q.status <= msg_i.kind == MsgBad ? msg_i.status : WcStatusLocQpOpErr[3:0];
+      end
+      rem_q <= todo;
+      seek_q <= st.off;
+    end
+    if (state_q == SegSeek) begin
+      if (seek_q < m_q.seg[0].len) begin
+        m_q.seg[0].iova <= m_q.seg[0].iova + 64'(seek_q);
+        m_q.seg[0].len <= m_q.seg[0].len - seek_q;
+      end else begin
+        seek_q <= seek_q - m_q.seg[0].len;
+        m_q.seg[2:0] <= m_q.seg[3:1];
+      end
+    end
+    if (frag_push) begin
+      frag_q <= '{iova: m_q.seg[0].iova, len: flen, last: flen == frag_need};
+      pkt_rem_q <= frag_need - flen;
+      if (32'(flen) == m_q.seg[0].len) begin
+        m_q.seg[2:0] <= m_q.seg[3:1];
+      end else begin
+        m_q.seg[0].iova <= m_q.seg[0].iova + 64'(flen);
+        m_q.seg[0].len <= m_q.seg[0].len - 32'(flen);
+      end
+    end
+    if (send) begin
+      rem_q <= rem_q - 32'(plen);
+      msg_end_q <= last;
+      pkt_q <= '{qp: m_q.qp, wqe: m_q.idx, opcode: write_opcode(first, last), psn: st.psn,
+                 ack_req: ack_req, solicited: m_q.solicited && last, has_reth: first, has_imm: 1'b0,
+                 va: m_q.remote_addr, rkey: m_q.rkey, dma_len: m_q.total, imm: '0, len: plen};
+    end
+  end
+
+  // the generation is looked at when the message comes
+  logic unused;
+  assign unused = ^m_q.gen;
+
+endmodule

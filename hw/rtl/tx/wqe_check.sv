@@ -1,0 +1,136 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Checks a WQE and translates its scatter/gather list: opcode, producer index, number of SGEs, total length
+// (at most 2^31 bytes), and for each SGE that is not empty key, PD and bounds of its memory region
+// (IBTA 10.7.3). Empty SGEs are taken out of the list; they are not checked.
+//
+// Throughput: 3 + 2 per SGE cycles less one with MR answers after one cycle (4 cycles for one SGE).
+// Back-pressure: a result waits for msg_ready_i; then WQEs wait.
+
+module wqe_check
+  import rnic_pkg::*;
+  import requester_pkg::*;
+  import rnic_regs_pkg::*;
+(
+  input  logic          clk_i,
+  input  logic          rst_ni,
+  input  logic          item_valid_i,
+  output logic          item_ready_o,
+  input  wqe_item_t     item_i,
+  input  logic [1023:0] item_wqe_i,
+  output logic          mr_req_valid_o,
+  input  logic          mr_req_ready_i,
+  output mr_idx_t       mr_req_idx_o,
+  input  logic          mr_rsp_valid_i,
+  input  mr_t           mr_rsp_i,
+  output logic          msg_valid_o,
+  input  logic          msg_ready_i,
+  output msg_t          msg_o
+);
+
+  typedef enum logic [1:0] {CheckIdle, CheckRequest, CheckAnswer, CheckDone} state_e;
+  state_e state_q;
+
+  wqe_t wqe;
+  assign wqe = item_wqe_i;
+
+  msg_t msg_q;
+  sge_t [3:0] sge_q;       // SGEs still to be translated, the next one at 0
+  logic [2:0] left_q;      // how many
+  logic [2:0] seg_q;       // runs translated
+  logic [23:0] pd_q;
+  mr_t mr_q;
+  logic mr_valid_q;        // answer registered
+
+  assign item_ready_o = state_q == CheckIdle;
+  assign msg_valid_o = state_q == CheckDone;
+  assign msg_o = msg_q;
+  assign mr_req_valid_o = state_q == CheckRequest && sge_q[0].length != '0;
+  assign mr_req_idx_o = mr_key_idx(sge_q[0].lkey);
+
+  logic take;
+  assign take = item_valid_i && item_ready_o;
+
+  // The list is complete and right when the last SGE has been dealt with.
+  logic ok;
+  assign ok = mr_check(mr_q, sge_q[0].lkey, pd_q, sge_q[0].addr, sge_q[0].length, MrLocalRead);
+
+  function automatic logic [33:0] sum(input sge_t [3:0] s, input logic [2:0] n);
+    return ((n > 3'd0 ? 34'(s[0].length) : 34'd0) + (n > 3'd1 ? 34'(s[1].length) : 34'd0)) +
+           ((n > 3'd2 ? 34'(s[2].length) : 34'd0) + (n > 3'd3 ? 34'(s[3].length) : 34'd0));
+  endfunction
+
+  // verdict before the memory regions are looked at; valid while take
+  logic bad_op;
+  logic [33:0] total;
+  assign bad_op = item_i.err || wqe.index != item_i.idx ||
+                  !(wqe.opcode inside {WqeOpcodeNop, WqeOpcodeRdmaWrite}) ||
+                  (wqe.opcode == WqeOpcodeRdmaWrite &&
+                   (wqe.inline_data || wqe.num_sge > (item_i.stride128 ? 8'd4 : 8'd2)));
+  assign total = take ? sum(wqe.sge, wqe.num_sge[2:0]) : '0;
+
+  always_ff @(posedge clk_i) begin
+    if (!rst_ni) begin
+      state_q <= CheckIdle;
+      mr_valid_q <= 1'b0;
+    end else begin
+      mr_valid_q <= mr_rsp_valid_i;
+      unique case (state_q)
+        CheckIdle: if (item_valid_i) begin
+          state_q <= !item_i.skip && !bad_op && wqe.opcode == WqeOpcodeRdmaWrite &&
+                     total != '0 && total <= 34'h8000_0000 ? CheckRequest : CheckDone;
+        end
+        CheckRequest: begin
+          if (sge_q[0].length == '0) begin
+            if (left_q == 3'd1) state_q <= CheckDone;
+          end else if (mr_req_ready_i) begin
+            state_q <= CheckAnswer;
+          end
+        end
+        CheckAnswer: if (mr_valid_q) state_q <= ok && left_q != 3'd1 ? CheckRequest : CheckDone;
+        default: if (msg_ready_i) state_q <= CheckIdle;
+      endcase
+    end
+    if (mr_rsp_valid_i) mr_q <= mr_rsp_i;
+    if (take) begin
+      msg_q.kind <= item_i.skip ? MsgSkip : bad_op ? MsgBad : wqe.opcode == WqeOpcodeNop ? MsgNop :
+                    total > 34'h8000_0000 ? MsgBad : MsgWrite;
+      msg_q.status <= bad_op ? WcStatusLocQpOpErr[3:0] : WcStatusLocLenErr[3:0];
+      msg_q.is_write <= !item_i.err && wqe.opcode == WqeOpcodeRdmaWrite;
+      msg_q.last <= item_i.last;
+      msg_q.qp <= item_i.qp;
+      msg_q.gen <= item_i.gen;
+      msg_q.turn <= item_i.turn;
+      msg_q.idx <= item_i.idx;
+      msg_q.mtu <= item_i.mtu;
+      msg_q.signaled <= wqe.signaled;
+      msg_q.solicited <= wqe.solicited;
+      msg_q.remote_addr <= wqe.remote_addr;
+      msg_q.rkey <= wqe.rkey;
+      msg_q.total <= total[31:0];
+      sge_q <= wqe.sge;
+      left_q <= wqe.num_sge[2:0];
+      pd_q <= item_i.pd;
+      seg_q <= '0;
+    end
+    if ((state_q == CheckRequest && sge_q[0].length == '0) ||
+        (state_q == CheckAnswer && mr_valid_q)) begin
+      sge_q <= {sge_q[3], sge_q[3:1]};
+      left_q <= left_q - 1'b1;
+    end
+    if (state_q == CheckAnswer && mr_valid_q) begin
+      if (!ok) begin
+        msg_q.kind <= MsgBad;
+        msg_q.status <= WcStatusLocProtErr[3:0];
+      end
+      msg_q.seg[seg_q[1:0]].iova <= mr_q.iova + (sge_q[0].addr - mr_q.va);
+      msg_q.seg[seg_q[1:0]].len <= sge_q[0].length;
+      seg_q <= seg_q + 1'b1;
+    end
+  end
+
+  // immediate data, inline data and the fence have no meaning for the operations offered so far
+  logic unused;
+  assign unused = ^{wqe, seg_q[2]};
+
+endmodule
