@@ -40,7 +40,7 @@ lint: lint-rtl lint-go ## all linters
 
 lint-rtl: tools ## Verilator -Wall at every datapath width
 	@for w in 64 128 256 512; do \
-	  verilator --lint-only -Wall -f hw/rtl/rnic.f --top-module rnic_core -GDataW=$$w || exit 1; \
+	  verilator --lint-only -Wall -f hw/rtl/rnic.f hw/rtl/rnic_core.sv --top-module rnic_core -GDataW=$$w || exit 1; \
 	  echo "ok   lint rnic_core DataW=$$w"; done
 
 lint-go: tools ## gofmt, vet, staticcheck
