@@ -2,16 +2,16 @@
 //
 // Packs pieces of beats into one dense byte stream per packet.
 //
-// A piece is the bytes in_off_i .. in_off_i+in_cnt_i-1 of in_data_i (cnt 1 to NB-off, NB = DataW/8).
-// The pieces of a packet follow each other without holes; the first byte of the packet lies in lane
-// in_lane_i (looked at with the first piece only; lanes below it are undefined in the first output
-// beat). in_last_i ends the packet: what is left goes out as a last, possibly partial beat, and the next
-// piece begins a new packet. out_cnt_o counts the lanes used from lane 0 on (NB in all beats but the
-// last); lanes behind the end of the packet are zero. in_user_i of the last piece comes out on out_user_o
-// with the last beat (undefined in the others).
+// A piece is the bytes in_off_i .. in_off_i+in_cnt_i-1 of in_data_i (cnt 1 to NB-off, NB =
+// DataW/8). The pieces of a packet follow each other without holes; the first byte of the packet
+// lies in lane in_lane_i (looked at with the first piece only; lanes below it are undefined in the
+// first output beat). in_last_i ends the packet: what is left goes out as a last, possibly partial
+// beat, and the next piece begins a new packet. out_cnt_o counts the lanes used from lane 0 on (NB
+// in all beats but the last); lanes behind the end of the packet are zero. in_user_i of the last
+// piece comes out on out_user_o with the last beat (undefined in the others).
 //
-// Throughput: one piece per cycle. A packet whose last piece overflows its beat needs one more cycle,
-// unless the first piece of the next packet leaves its beat unfilled. Latency: 2 cycles.
+// Throughput: one piece per cycle. A packet whose last piece overflows its beat needs one more
+// cycle, unless the first piece of the next packet leaves its beat unfilled. Latency: 2 cycles.
 // Back-pressure: in_ready_o follows out_ready_i within the cycle when both registers are full.
 
 module byte_packer #(
@@ -49,7 +49,7 @@ module byte_packer #(
     return DataW'({d, d} >> {down, 3'b000});
   endfunction
 
-  // ---- stage A: the piece turned to its lane -----------------------------------------------------
+  // ---- stage A: the piece turned to its lane ----------------------------------------------------
   logic             first_q;           // the next piece opens a packet
   logic [LaneW-1:0] fill_q;            // lanes already used in the open beat
   logic [LaneW-1:0] pos;
@@ -82,7 +82,7 @@ module byte_packer #(
     end
   end
 
-  // ---- stage B: the open beat ----------------------------------------------------------------------
+  // ---- stage B: the open beat -------------------------------------------------------------------
   logic [DataW-1:0] acc_q;             // lanes below the fill level are valid
   logic             flush_q;           // acc holds the last bytes of a packet
   logic [LaneW-1:0] flush_cnt_q;

@@ -2,15 +2,16 @@
 //
 // Gathers the payload of packets from host memory.
 //
-// Every fragment is cut into INCR bursts (at most BurstBeats beats, never across 4 KiB). A burst is asked
-// for as soon as the receive memory (RamBeats beats) has room for all of it, so RamBeats * DataW/8 bytes
-// can be in flight: 32 KiB at 512 bits, 4 KiB at 64. Answers come in order (one AXI ID). The fragments of
-// a packet, of any number and alignment, leave as dense beats from lane 0 on; lanes behind the last byte
-// are zero. A failed read beat marks its packet with pl_err_o at the last beat; the packet keeps its length.
+// Every fragment is cut into INCR bursts (at most BurstBeats beats, never across 4 KiB). A burst is
+// asked for as soon as the receive memory (RamBeats beats) has room for all of it, so RamBeats *
+// DataW/8 bytes can be in flight: 32 KiB at 512 bits, 4 KiB at 64. Answers come in order (one AXI
+// ID). The fragments of a packet, of any number and alignment, leave as dense beats from lane 0 on;
+// lanes behind the last byte are zero. A failed read beat marks its packet with pl_err_o at the
+// last beat; the packet keeps its length.
 //
-// Throughput: one burst asked for per cycle, one host beat per cycle. Latency from a host beat to the
-// packet beat that it completes: 4 cycles. Back-pressure: pl_ready_i stops the receive memory, and that stops
-// new bursts; the read channel itself is never stopped.
+// Throughput: one burst asked for per cycle, one host beat per cycle. Latency from a host beat to
+// the packet beat that it completes: 4 cycles. Back-pressure: pl_ready_i stops the receive memory,
+// and that stops new bursts; the read channel itself is never stopped.
 
 module payload_reader
   import rnic_pkg::*;
@@ -60,7 +61,7 @@ module payload_reader
     logic             last;
   } desc_t;
 
-  // ---- fragments to bursts ---------------------------------------------------------------------------
+  // ---- fragments to bursts ----------------------------------------------------------------------
   logic                desc_ready, desc_valid, desc_pop;
   desc_t               desc_in, desc;
   logic                cur_valid_q;
@@ -126,7 +127,7 @@ module payload_reader
   );
   // verilator lint_on PINCONNECTEMPTY
 
-  // ---- receive memory --------------------------------------------------------------------------------
+  // ---- receive memory ---------------------------------------------------------------------------
   logic [AddrW:0]   wptr_q, rptr_q;
   logic             word_valid_q, word_take, word_err;
   logic [DataW-1:0] word;
@@ -157,7 +158,7 @@ module payload_reader
     .re_i(ram_re), .raddr_i(rptr_q[AddrW-1:0]), .rdata_o({word_err, word})
   );
 
-  // ---- beats to pieces -------------------------------------------------------------------------------
+  // ---- beats to pieces --------------------------------------------------------------------------
   logic             inside_q;         // not the first beat of the fragment
   logic [12:0]      rem_q, rem, room;
   logic [LaneW-1:0] off;
@@ -187,13 +188,15 @@ module payload_reader
 
   byte_packer #(.DataW(DataW)) u_pack (
     .clk_i, .rst_ni,
-    .in_valid_i(pack_valid), .in_ready_o(pack_ready), .in_data_i(word), .in_off_i(off), .in_cnt_i(cnt),
+    .in_valid_i(pack_valid), .in_ready_o(pack_ready), .in_data_i(word), .in_off_i(off),
+    .in_cnt_i(cnt),
     .in_last_i(pkt_end), .in_lane_i('0), .in_user_i(err_q || word_err),
-    .out_valid_o(pl_valid_o), .out_ready_i(pl_ready_i), .out_data_o(pl_data_o), .out_cnt_o(pl_cnt_o),
+    .out_valid_o(pl_valid_o), .out_ready_i(pl_ready_i), .out_data_o(pl_data_o),
+    .out_cnt_o(pl_cnt_o),
     .out_last_o(pl_last_o), .out_user_o(pl_err_o)
   );
 
-  // ---- what is held: packets from their first fragment taken to their last beat gone -------------------
+  // ---- what is held: packets from their first fragment taken to their last beat gone ------------
   logic [HeldW-1:0] held_q, held_d, drain_q;
   logic             more_q, drain_seen_q;  // more_q: the next fragment continues a packet
   logic             leave;
