@@ -90,6 +90,8 @@ func generate(m *model) ([]output, error) {
 	outs := []output{
 		{"hw/rtl/gen/rnic_regs_pkg.sv", []byte(genSVPkg(m))},
 		{"hw/rtl/gen/rnic_csr.sv", []byte(genCSR(m))},
+		{"hw/tb/rnic_csr_table.svh", []byte(genCSRTable(m))},
+		{"hw/tb/rnic_layout_table.svh", []byte(genLayoutTable(m))},
 		{"verilator/gen/rnic_regs.h", []byte(genC(m))},
 		{"docs/registers.md", []byte(genDoc(m))},
 		{"hw/regs/rnic.svd", []byte(svd)},
