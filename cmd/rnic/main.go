@@ -53,6 +53,7 @@ func newRootCmd() *cobra.Command {
 	}
 	root.AddCommand(
 		newDecodeCmd(),
+		newDemoCmd(),
 	)
 	return root
 }

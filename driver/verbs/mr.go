@@ -135,3 +135,6 @@ func (mr *MR) Close() error {
 	}
 	return nil
 }
+
+// IOVA gives the range of bus addresses behind the region: its first address and its length in bytes.
+func (mr *MR) IOVA() (addr uint64, n int) { return mr.dma.IOVA(), mr.Len() }
