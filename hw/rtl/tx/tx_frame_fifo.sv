@@ -101,8 +101,8 @@ module tx_frame_fifo #(
     .l3_i(in_l3_i), .ipv6_i(in_ipv6_i), .crc_valid_o(crc_valid), .crc_o(crc)
   );
 
-  // Frames whose ICRC is on its way, then frames ready to leave. The second never refuses: MaxFrames
-  // bounds both.
+  // Frames whose ICRC is on its way, then frames ready to leave. The second never refuses:
+  // MaxFrames bounds both.
   logic   ready_valid;
   ready_t head;
   // verilator lint_off PINCONNECTEMPTY
@@ -148,8 +148,8 @@ module tx_frame_fifo #(
     .re_i(issue), .raddr_i(rptr_q[AddrW-1:0]), .rdata_o(word)
   );
 
-  // The ICRC lies at lane cnt-4 of the last beat; cnt is 2 modulo 4 and word_idx is cnt/4. cnt == 2:
-  // its first half ends the beat before.
+  // The ICRC lies at lane cnt-4 of the last beat; cnt is 2 modulo 4 and word_idx is cnt/4.
+  // cnt == 2: its first half ends the beat before.
   function automatic logic [DataW-1:0] patch(input logic [31:0] c, input logic last,
                                              input logic before_last,
                                              input logic [LaneW:2] word_idx);
