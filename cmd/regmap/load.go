@@ -113,7 +113,8 @@ func (m *model) loadEnum(v value, d *diagnostics) {
 		return
 	}
 	names, values := map[string]bool{}, map[uint64]string{}
-	for _, x := range mm.keys["values"].list("values") {
+	list := mm.keys["values"].list("values")
+	for _, x := range list {
 		vm, ok := x.mapping("enum value", []string{"name", "value"}, []string{"doc"})
 		if !ok {
 			continue
@@ -132,7 +133,7 @@ func (m *model) loadEnum(v value, d *diagnostics) {
 		names[n], values[val] = true, n
 		e.values = append(e.values, enumValue{name: n, value: val, doc: vm.text("doc")})
 	}
-	if len(e.values) == 0 {
+	if len(list) == 0 {
 		d.errorf(p, "enum %s: no values", name)
 	}
 	m.enumNames[name] = e
@@ -185,7 +186,8 @@ func bitRange(v value, limit int, what string) (lo, width int, ok bool) {
 
 func (m *model) loadFields(v value, reg *register, d *diagnostics) {
 	names := map[string]bool{}
-	for _, x := range v.list("fields") {
+	list := v.list("fields")
+	for _, x := range list {
 		fm, ok := x.mapping("field", []string{"name", "bits"}, []string{"reset", "enum", "doc"})
 		if !ok {
 			continue
@@ -224,7 +226,7 @@ func (m *model) loadFields(v value, reg *register, d *diagnostics) {
 		}
 		reg.fields = append(reg.fields, f)
 	}
-	if len(reg.fields) == 0 {
+	if len(list) == 0 {
 		d.errorf(reg.pos, "%s: no fields", reg.name)
 	}
 	sortFields(reg.fields)
@@ -282,8 +284,8 @@ func (m *model) loadRegisters(mm mapping, d *diagnostics) {
 				continue
 			}
 		}
-		if r.offset+r.count*r.stride > b.size {
-			d.errorf(rm.keys["offset"].pos, "register %s: ends at %#x, behind the block's %#x bytes", n, r.offset+r.count*r.stride, b.size)
+		if r.offset >= b.size || r.offset+r.count*r.stride > b.size {
+			d.errorf(rm.keys["offset"].pos, "register %s: ends behind the block's %#x bytes", n, b.size)
 		}
 		m.loadFields(rm.keys["fields"], r, d)
 		b.registers = appendRegister(b.registers, r, rm.keys["offset"].pos, d)
@@ -338,7 +340,7 @@ func (m *model) loadDoorbells(mm mapping, d *diagnostics) {
 			d.errorf(rm.keys["width"].pos, "doorbell %s: width %d: want 64", n, r.width)
 			continue
 		}
-		if r.offset%8 != 0 || r.offset+8 > b.pageSize {
+		if r.offset%8 != 0 || r.offset >= b.pageSize {
 			d.errorf(rm.keys["offset"].pos, "doorbell %s: offset %#x: want a multiple of 8 inside the page", n, r.offset)
 		}
 		m.loadFields(rm.keys["fields"], r, d)
@@ -370,7 +372,8 @@ func (m *model) loadLayouts(mm mapping, d *diagnostics) {
 			continue
 		}
 		names := map[string]bool{}
-		for _, x := range lm.keys["fields"].list("fields") {
+		list := lm.keys["fields"].list("fields")
+		for _, x := range list {
 			f, at, ok := m.loadLayoutField(x, l, byName, d)
 			if !ok {
 				continue
@@ -386,7 +389,7 @@ func (m *model) loadLayouts(mm mapping, d *diagnostics) {
 			}
 			l.fields = append(l.fields, f)
 		}
-		if len(l.fields) == 0 {
+		if len(list) == 0 {
 			d.errorf(p, "layout %s: no fields", n)
 		}
 		sort.SliceStable(l.fields, func(i, j int) bool { return l.fields[i].lo < l.fields[j].lo })
@@ -550,6 +553,60 @@ func (m *model) checkNames(d *diagnostics) {
 	for _, l := range m.layouts {
 		for _, f := range l.fields {
 			check(f.name, f.pos)
+		}
+	}
+	m.checkIdents(d)
+}
+
+// checkIdents refuses names that are different here but the same once they are Go or SystemVerilog identifiers.
+func (m *model) checkIdents(d *diagnostics) {
+	owner := map[string]string{}
+	claim := func(ident, what string, p pos) {
+		if o, taken := owner[ident]; taken {
+			d.errorf(p, "%s and %s both become the identifier %s", o, what, strings.TrimLeft(ident, "@."))
+			return
+		}
+		owner[ident] = what
+	}
+	for _, e := range m.enums {
+		what := "enum " + e.name
+		claim(goName(e.name), what, e.pos)
+		for _, v := range e.values {
+			claim(goName(e.name)+goName(v.name), what+" value "+v.name, e.pos)
+			claim("@"+camel(e.name)+camel(v.name), what+" value "+v.name, e.pos)
+		}
+	}
+	for _, r := range m.csr.registers {
+		what := "register " + r.name
+		suffixes := []string{"Offset", "Reg"}
+		if r.access == accRW || r.access == accConst {
+			suffixes = append(suffixes, "Reset")
+		}
+		if r.array {
+			suffixes = append(suffixes, "Count", "Stride")
+		}
+		for _, s := range suffixes {
+			claim(goName(r.name)+s, what, r.pos)
+			claim("@Csr"+camel(r.name)+s, what, r.pos)
+		}
+		for _, f := range r.fields {
+			claim(r.name+"."+goName(f.name), "field "+r.name+"."+f.name, f.pos)
+			claim(r.name+".With"+goName(f.name), "field "+r.name+"."+f.name, f.pos)
+		}
+	}
+	for _, r := range m.doorbell.bells {
+		claim(goName(r.name)+"Doorbell", "doorbell "+r.name, r.pos)
+		claim(goName(r.name)+"DoorbellOffset", "doorbell "+r.name, r.pos)
+		claim("@Db"+camel(r.name)+"Offset", "doorbell "+r.name, r.pos)
+	}
+	for _, l := range m.layouts {
+		what := "layout " + l.name
+		claim(goName(l.name), what, l.pos)
+		claim(goName(l.name)+"Size", what, l.pos)
+		claim("@"+camel(l.name)+"Bytes", what, l.pos)
+		for _, f := range l.fields {
+			claim(goName(l.name)+goName(f.name)+"Offset", "field "+l.name+"."+f.name, f.pos)
+			claim(l.name+"."+goName(f.name), "field "+l.name+"."+f.name, f.pos)
 		}
 	}
 }
