@@ -99,7 +99,10 @@ module rnic_csr
 
   logic wr_pending, wr_db, wr_db_ok, wr_csr_ok, wr_en, wr_done;
   logic [1:0] wr_touch;
+  // Which bits a write may change; those that no register has are not looked at.
+  // verilator lint_off UNUSEDSIGNAL
   logic [63:0] wr_mask;
+  // verilator lint_on UNUSEDSIGNAL
 
   assign wr_pending = aw_valid_q && w_valid_q && !b_valid_q;
   assign wr_db = aw_addr_q[16];
