@@ -102,7 +102,7 @@ type Link struct {
 	to      [2]Receiver
 	stats   [2]Stats
 	matched []uint64
-	rng     *rand.Rand
+	rng     [2]*rand.Rand // one per direction: the ends are not ordered in time
 	buf     []byte
 	last    [2]simtime.Time
 }
@@ -117,7 +117,8 @@ func NewLink(cfg Config) (*Link, error) {
 			return nil, fmt.Errorf("fabric: link %q: rule %d (%s): action %v, probability %v, direction %d: not usable", cfg.Name, i, r.Name, r.Action, r.Prob, r.Dir)
 		}
 	}
-	return &Link{cfg: cfg, matched: make([]uint64, len(cfg.Rules)), rng: rand.New(rand.NewPCG(cfg.Seed, 0x6c696e6b))}, nil
+	return &Link{cfg: cfg, matched: make([]uint64, len(cfg.Rules)),
+		rng: [2]*rand.Rand{rand.New(rand.NewPCG(cfg.Seed, 0)), rand.New(rand.NewPCG(cfg.Seed, 1))}}, nil
 }
 
 // Attach puts receivers at the ends: b gets what is sent AtoB, a the rest.
@@ -151,7 +152,7 @@ func (l *Link) judge(d Dir, data []byte) *Rule {
 		l.matched[i]++
 		hit := r.Nth == l.matched[i]
 		if r.Nth == 0 {
-			hit = l.rng.Float64() < r.Prob
+			hit = l.rng[d].Float64() < r.Prob
 		}
 		if hit && act == nil {
 			act = r
@@ -177,7 +178,7 @@ func (l *Link) Send(d Dir, f Frame) error {
 		note = r.Action.String()
 		if r.Action == Corrupt && len(f.Data) > 0 {
 			if bit = r.Bit % (8 * len(f.Data)); r.Bit < 0 {
-				bit = l.rng.IntN(8 * len(f.Data))
+				bit = l.rng[d].IntN(8 * len(f.Data))
 			}
 			note = fmt.Sprintf("corrupt: bit %d of byte %d flipped", bit%8, bit/8)
 		}

@@ -266,7 +266,7 @@ module harness_probe #(
   logic        t_run_q, t_gap_q;
   logic        e_valid, e_ready;
   logic [DataW+Bytes+1:0] e_out;
-  rnic_fifo #(.Width(DataW + Bytes + 2), .Depth(2048)) u_echo (
+  rnic_fifo #(.Width(DataW + Bytes + 2), .Depth(8192)) u_echo (
     .clk_i,
     .rst_ni,
     .in_valid_i (rx_valid_i && reg_q[5][0]),
@@ -277,23 +277,28 @@ module harness_probe #(
     .out_data_o (e_out),
     .level_o    ()
   );
-  // An echoed frame leaves when it is whole.
+  // An echoed frame leaves when it is whole; pattern and echo take turns at frame borders.
   logic [15:0] e_frames_q;
-  logic        e_go;
-  assign e_go = e_valid && e_frames_q != 0 && !t_run_q;
+  logic        e_go, e_hold_q, t_pend_q;
+  assign e_go = e_valid && e_frames_q != 0 && !t_run_q && (e_hold_q || !t_pend_q);
   assign e_ready = e_go && tx_ready_i;
   always_ff @(posedge clk_i) begin
     if (!rst_ni) begin
       t_run_q <= 1'b0;
       t_gap_q <= 1'b0;
+      t_pend_q <= 1'b0;
+      e_hold_q <= 1'b0;
       e_frames_q <= '0;
     end else begin
       e_frames_q <= e_frames_q + 16'(rx_valid_i && rx_last_i && reg_q[5][0]) - 16'(e_ready && e_out[1]);
       t_gap_q <= 1'b0;
-      if (start_tx) begin
+      e_hold_q <= e_go && !(e_ready && e_out[1]);
+      if (start_tx) t_pend_q <= 1'b1;
+      if (t_pend_q && !t_run_q && (!e_go || (e_ready && e_out[1]))) begin
+        t_pend_q <= 1'b0;
         t_run_q <= 1'b1;
-        t_left_q <= s_axil_wdata_i[15:0];
-        t_pat_q <= s_axil_wdata_i[63:32];
+        t_left_q <= reg_q[4][15:0];
+        t_pat_q <= reg_q[4][63:32];
       end else if (t_run_q && !t_gap_q && tx_ready_i) begin
         t_left_q <= t_left_q - 16'(Bytes);
         t_pat_q <= t_pat_q + 32'd1;
@@ -311,7 +316,7 @@ module harness_probe #(
   assign pfc_xoff_o = pfc_pause_i;
   assign irq_o = reg_q[6][0];
   assign idle_o = !m_axi_arvalid_o && !m_axi_wvalid_o && !m_axi_awvalid_o && rd_open_q == 0 && wr_open_q == 0 &&
-                  !t_run_q && !e_valid && !s_axil_bvalid_o && !s_axil_rvalid_o && !wr && !s_axil_arvalid_i &&
+                  !t_run_q && !t_pend_q && !e_valid && !s_axil_bvalid_o && !s_axil_rvalid_o && !wr && !s_axil_arvalid_i &&
                   !rx_valid_i && !verdict_valid_o;
 
   logic unused;
