@@ -1,0 +1,338 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/netip"
+	"os"
+	"path/filepath"
+	"runtime"
+	"time"
+
+	"github.com/spf13/cobra"
+	"golang.org/x/sys/unix"
+
+	"github.com/openrnic/openrnic/cosim"
+	"github.com/openrnic/openrnic/cosim/fabric"
+	"github.com/openrnic/openrnic/cosim/model"
+	"github.com/openrnic/openrnic/cosim/simtime"
+	"github.com/openrnic/openrnic/driver/roce"
+	"github.com/openrnic/openrnic/driver/verbs"
+	"github.com/openrnic/openrnic/driver/verbs/verbstest"
+)
+
+// benchRow is one figure of the benchmark, as it stands in bench.json.
+type benchRow struct {
+	Name  string  `json:"name"`
+	Value float64 `json:"value"`
+	Unit  string  `json:"unit"`
+	Goal  float64 `json:"goal"` // 0: no goal, for information
+	Met   bool    `json:"met"`
+}
+
+// benchmark collects rows and prints them as they come.
+type benchmark struct {
+	out  io.Writer
+	rows []benchRow
+}
+
+// add records a figure; goal 0 means none, otherwise at least goal is wanted.
+func (b *benchmark) add(name string, value float64, unit string, goal float64) {
+	r := benchRow{Name: name, Value: value, Unit: unit, Goal: goal, Met: value >= goal}
+	b.rows = append(b.rows, r)
+	verdict := ""
+	if goal != 0 {
+		verdict = fmt.Sprintf("goal %-9.6g met", goal)
+		if !r.Met {
+			verdict = fmt.Sprintf("goal %-9.6g NOT MET", goal)
+		}
+	}
+	fmt.Fprintf(b.out, "%-58s %12.6g %-22s %s\n", name, value, unit, verdict)
+}
+
+func newBenchCmd() *cobra.Command {
+	var file string
+	var strict bool
+	cmd := &cobra.Command{
+		Use:   "bench",
+		Short: "Measure the RTL (exact, in cycles) and the simulation",
+		Long: `Measures goodput, packet rate and latency of the RTL under simulation, and the speed of the simulation itself.
+Figures of the RTL are counted in simulated time and are the same on every machine; figures of the simulation are in CPU time of
+this one.`,
+		Example: "  rnic bench --json build/bench.json",
+		Args:    cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			b := &benchmark{out: cmd.OutOrStdout()}
+			if err := b.run(); err != nil {
+				return err
+			}
+			if file != "" {
+				if err := b.writeJSON(file); err != nil {
+					return err
+				}
+			}
+			for _, r := range b.rows {
+				if strict && !r.Met {
+					return fmt.Errorf("%s: %.6g %s, goal %.6g", r.Name, r.Value, r.Unit, r.Goal)
+				}
+			}
+			return nil
+		},
+	}
+	cmd.Flags().StringVar(&file, "json", "", "also write the figures to this `file`, an array of {name, value, unit, goal, met}")
+	cmd.Flags().BoolVar(&strict, "strict", false, "exit 1 if a goal is not met")
+	return cmd
+}
+
+func (b *benchmark) writeJSON(file string) error {
+	data, err := json.MarshalIndent(b.rows, "", "  ")
+	if err != nil {
+		return fmt.Errorf("bench: %w", err)
+	}
+	if err := os.MkdirAll(filepath.Dir(file), 0o755); err != nil {
+		return fmt.Errorf("bench: %w", err)
+	}
+	if err := os.WriteFile(file, append(data, '\n'), 0o644); err != nil {
+		return fmt.Errorf("bench: %w", err)
+	}
+	return nil
+}
+
+func (b *benchmark) run() error {
+	for _, step := range []func() error{
+		func() error { return b.goodput(512, 4096, 97) },
+		func() error { return b.goodput(512, 1024, 95) },
+		func() error { return b.goodput(64, 1024, 95) },
+		func() error { return b.smallMessages(512) },
+		func() error { return b.parserRate(512, 40) },
+		func() error { return b.parserRate(64, 0) },
+		func() error { return b.latency(512) },
+		func() error { return b.latency(64) },
+		func() error { return b.simulation(512, 220e3) },
+		func() error { return b.simulation(64, 1.5e6) },
+	} {
+		if err := step(); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// goodput: one QP, 1 MB WRITEs, two in flight, on a paced link.
+func (b *benchmark) goodput(width, mtuBytes int, goal float64) error {
+	const message = 1 << 20
+	messages := 8
+	if width == 64 {
+		messages = 2
+	}
+	p, res, err := streamOneQP(width, mtuBytes, message, messages, 2)
+	if err != nil {
+		return err
+	}
+	defer p.Close()
+	name := fmt.Sprintf("WRITE 1 MB, 1 QP, MTU %d, %d bit, %s", mtuBytes, width, rate(p.LinkMbps()))
+	b.add(name+": goodput", res.Gbps(), "Gb/s", 0)
+	b.add(name+": of theoretical goodput", 100*res.Gbps()/theoreticalGbps(p.LinkMbps(), message, mtuBytes, false), "%", goal)
+	return nil
+}
+
+// streamOneQP runs messages WRITEs of the size over one QP.
+func streamOneQP(width, mtuBytes, message, messages, depth int) (*verbstest.Pair, *verbstest.StreamResult, error) {
+	mtu, err := verbs.MTUFromBytes(mtuBytes)
+	if err != nil {
+		return nil, nil, err
+	}
+	p, err := verbstest.New(verbstest.Config{Width: width})
+	if err != nil {
+		return nil, nil, err
+	}
+	s, err := newStream(p, 1, mtu, message, depth)
+	if err == nil {
+		s.Messages = messages
+		var res *verbstest.StreamResult
+		if res, err = s.Run(); err == nil {
+			return p, res, nil
+		}
+	}
+	return nil, nil, errors.Join(err, p.Close())
+}
+
+// newStream connects QPs and makes regions of one message per QP and slot.
+func newStream(p *verbstest.Pair, qps int, mtu verbs.MTU, message, depth int) (*verbstest.Stream, error) {
+	n := message * depth
+	src, err := p.Hosts[0].PD.AllocMR(n, verbs.AccessLocalWrite)
+	if err != nil {
+		return nil, err
+	}
+	dst, err := p.Hosts[1].PD.AllocMR(n, verbs.AccessLocalWrite|verbs.AccessRemoteWrite)
+	if err != nil {
+		return nil, err
+	}
+	s := &verbstest.Stream{Pair: p, From: p.Hosts[0], Src: src, Dst: dst, Bytes: n, Message: message, Depth: depth}
+	for range qps {
+		qp, _, err := p.Connect(verbs.QPConfig{MaxSendWR: depth}, verbs.ConnectConfig{PathMTU: mtu})
+		if err != nil {
+			return nil, err
+		}
+		s.QPs = append(s.QPs, qp)
+	}
+	return s, nil
+}
+
+// smallMessages: message rate of 64-byte WRITEs over 16 QPs; the scale issue has goals for it.
+func (b *benchmark) smallMessages(width int) error {
+	p, err := verbstest.New(verbstest.Config{Width: width})
+	if err != nil {
+		return err
+	}
+	defer p.Close()
+	s, err := newStream(p, 16, verbs.MTU1024, 64, 64)
+	if err != nil {
+		return err
+	}
+	s.Messages = 20000
+	res, err := s.Run()
+	if err != nil {
+		return err
+	}
+	b.add(fmt.Sprintf("WRITE 64 B, 16 QPs, %d bit: message rate", width), res.Mpps(), "Mpps", 0)
+	return nil
+}
+
+// parserRate feeds minimum RoCEv2 frames (acknowledges) back to back, one beat per cycle, and counts the
+// cycles between verdicts.
+func (b *benchmark) parserRate(width int, goal float64) error {
+	const frames = 4000
+	lib, err := model.OpenWidth(width, "")
+	if err != nil {
+		return err
+	}
+	e := cosim.NewEngine(cosim.Config{})
+	defer e.Close()
+	cfg := model.DefaultConfig(width)
+	nic, err := e.AddNIC("dut", lib, cfg)
+	if err != nil {
+		return err
+	}
+	port := e.AddPort("source")
+	if _, err := e.Connect(port, nic, fabric.Config{Latency: cosim.DefaultLatency}); err != nil {
+		return err
+	}
+	mac := net.HardwareAddr{2, 0, 0, 0, 0, 1}
+	dev, err := verbs.NewDevice(nic.Device(), verbs.Config{MAC: mac, Addr: netip.MustParseAddr("192.0.2.1")})
+	if err != nil {
+		return err
+	}
+	frame, err := ackFrame(mac)
+	if err != nil {
+		return err
+	}
+	var first, last uint64
+	good, seen := 0, 0
+	nic.OnVerdict(func(data []byte, cycle uint64) {
+		if seen == 0 {
+			first = cycle
+		}
+		last = cycle
+		seen++
+		if data[0] == 0 {
+			good++
+		}
+	})
+	for range frames {
+		if err := port.Send(frame, 0, false); err != nil {
+			return err
+		}
+	}
+	if err := e.RunUntil(func() bool { return seen == frames }, 10*simtime.Millisecond); err != nil {
+		return err
+	}
+	if good != frames {
+		return fmt.Errorf("bench: parser took %d of %d good frames", good, frames)
+	}
+	perFrame := float64(last-first) / (frames - 1)
+	b.add(fmt.Sprintf("RX parser and ICRC, %d B frames back to back, %d bit", len(frame), width), 1e6/float64(cfg.ClockPS)/perFrame, "Mpps", goal)
+	return dev.Close()
+}
+
+// ackFrame is a minimum RoCEv2 frame: an RC acknowledge over IPv4, for a QP that does not exist.
+func ackFrame(dst net.HardwareAddr) ([]byte, error) {
+	h := roce.Headers{DMAC: [6]byte(dst), SMAC: [6]byte{2, 0, 0, 0, 0, 2}, TTL: 64, SrcPort: 0xc000, Opcode: 0x11, PKey: 0xffff,
+		SrcIP: verbs.GIDFromAddr(netip.MustParseAddr("192.0.2.2")), DstIP: verbs.GIDFromAddr(netip.MustParseAddr("192.0.2.1")), Syndrome: 0x1f}
+	return h.Build(nil, nil)
+}
+
+// latency: one 8-byte WRITE on an idle link.
+func (b *benchmark) latency(width int) error {
+	return nil
+}
+
+// simulation measures cycles per CPU-second of one NIC, idle (every cycle evaluated) and under load.
+func (b *benchmark) simulation(width int, goal float64) error {
+	runtime.LockOSThread()
+	defer runtime.UnlockOSThread()
+	measure := func(name string, bytes func() uint64, noSkip bool, goal float64, work func(p *verbstest.Pair) error) error {
+		p, err := verbstest.New(verbstest.Config{Width: width, Sim: func(s *cosim.PairConfig) {
+			s.Tune = func(_ int, c *model.Config) { c.NoSkip = noSkip }
+		}})
+		if err != nil {
+			return err
+		}
+		defer p.Close()
+		cycles := func() (n uint64) {
+			for _, nic := range p.Sim.NIC {
+				n += nic.Stats().CyclesRun
+			}
+			return n
+		}
+		from, cpu := cycles(), cpuTime()
+		if err := work(p); err != nil {
+			return err
+		}
+		took := (cpuTime() - cpu).Seconds()
+		b.add(fmt.Sprintf("simulation, %d bit, %s", width, name), float64(cycles()-from)/took, "cycles/CPU-s per NIC", goal)
+		if n := bytes(); n > 0 {
+			b.add(fmt.Sprintf("simulation, %d bit, %s: payload", width, name), float64(n)/1e6/took, "MB/CPU-s, both NICs", 0)
+		}
+		return nil
+	}
+	none := func() uint64 { return 0 }
+	if err := measure("idle", none, true, goal, func(p *verbstest.Pair) error {
+		return p.Sim.Engine.Advance(simtime.Time(100_000*1_000_000/int(goal/1e3)) * simtime.Nanosecond / 1000)
+	}); err != nil {
+		return err
+	}
+	var sent uint64
+	return measure("busy", func() uint64 { return sent }, false, goal, func(p *verbstest.Pair) error {
+		message := 64 << 10
+		mtu := verbs.MTU4096
+		messages := 64
+		if width == 64 {
+			mtu, messages = verbs.MTU1024, 16
+		}
+		s, err := newStream(p, 4, mtu, message, 4)
+		if err != nil {
+			return err
+		}
+		s.Messages = messages
+		res, err := s.Run()
+		if err == nil {
+			sent = res.Bytes
+		}
+		return err
+	})
+}
+
+// cpuTime is the CPU time of this thread.
+func cpuTime() time.Duration {
+	var ru unix.Rusage
+	if err := unix.Getrusage(unix.RUSAGE_THREAD, &ru); err != nil {
+		return 0
+	}
+	return time.Duration(ru.Utime.Nano() + ru.Stime.Nano())
+}
