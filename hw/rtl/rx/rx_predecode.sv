@@ -50,16 +50,16 @@ module rx_predecode
   // Number of valid bytes of a last beat: keep is contiguous, so its length is found by halving.
   function automatic logic [6:0] keep_count(input logic [63:0] keep);
     logic [6:0] n;
-    logic [31:0] k5;
-    logic [15:0] k4;
+    logic [30:0] k5;
+    logic [14:0] k4;
     logic [6:0] k3;
     logic [2:0] k2;
     n = '0;
     n[6] = keep[63];
     n[5] = keep[31];
-    k5 = keep[31] ? keep[63:32] : keep[31:0];
+    k5 = keep[31] ? keep[62:32] : keep[30:0];
     n[4] = k5[15];
-    k4 = k5[15] ? k5[31:16] : k5[15:0];
+    k4 = k5[15] ? k5[30:16] : k5[14:0];
     n[3] = k4[7];
     k3 = k4[7] ? k4[14:8] : k4[6:0];
     n[2] = k3[3];
