@@ -15,6 +15,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/openrnic/openrnic/cosim/capture"
 	"github.com/openrnic/openrnic/driver/roce"
 	"github.com/openrnic/openrnic/driver/roce/rocetest"
 )
@@ -151,77 +152,103 @@ func TestAgainstTshark(t *testing.T) {
 		"frame.number", "infiniband.bth.opcode", "infiniband.bth.destqp", "infiniband.bth.psn", "infiniband.bth.padcnt",
 		"infiniband.bth.se", "infiniband.bth.a", "infiniband.bth.p_key", "udp.length", "infiniband.invariant.crc",
 		"infiniband.reth.va", "infiniband.reth.r_key", "infiniband.reth.dmalen", "infiniband.aeth.syndrome", "infiniband.aeth.msn",
-		"infiniband.deth.srcqp", "infiniband.immdt", "_ws.col.Info",
+		"infiniband.deth.srcqp", "infiniband.immdt", "_ws.col.Info", "data.len",
 	}
-	compared := 0
+	// One run of tshark over all captures in one file, which our own writer makes.
+	type origin struct {
+		c      rocetest.Capture
+		number int
+		frame  []byte
+	}
+	var all []origin
+	path := filepath.Join(t.TempDir(), "all.pcapng")
+	file, err := os.Create(path)
+	require.NoError(t, err)
+	w, err := capture.NewWriter(file, capture.Section{App: "openrnic test"})
+	require.NoError(t, err)
+	_, err = w.AddInterface(capture.Interface{Name: "all"})
+	require.NoError(t, err)
 	for _, c := range captures(t) {
-		args := []string{"-r", c.Path, "--disable-heuristic", "rpcrdma_infiniband", "-T", "fields", "-E", "separator=|", "-E", "occurrence=f"}
-		for _, f := range fields {
-			args = append(args, "-e", f)
-		}
-		out, err := exec.Command("tshark", args...).Output()
-		require.NoError(t, err, c.Name)
 		frames, err := rocetest.Frames(c.Path)
 		require.NoError(t, err)
-		lines := strings.Split(strings.TrimSuffix(string(out), "\n"), "\n")
-		require.Len(t, lines, len(frames), c.Name)
-		for i, line := range lines {
-			v := strings.Split(line, "|")
-			require.Len(t, v, len(fields))
-			var p roce.Packet
-			p.Parse(frames[i], nil)
-			name := fmt.Sprintf("%s packet %d", c.Name, i+1)
-			num := func(col int) uint64 {
-				n, err := strconv.ParseUint(v[col], 0, 64)
-				require.NoError(t, err, "%s %s", name, fields[col])
-				return n
-			}
-			if !p.HasBTH { // cut behind the BTH
-				require.Contains(t, c.Cut, i+1)
-				continue
-			}
-			compared++
-			require.EqualValues(t, num(1), p.Opcode, name)
-			require.EqualValues(t, num(2), p.DestQP, name)
-			require.EqualValues(t, num(3), p.PSN, name)
-			require.EqualValues(t, num(4), p.Pad, name)
-			require.Equal(t, num(5) == 1, p.Solicited, name)
-			require.Equal(t, num(6) == 1, p.AckReq, name)
-			require.EqualValues(t, num(7), p.PKey, name)
-			require.EqualValues(t, num(8), p.UDPLen, name)
-			if !p.Opcode.Known() || p.Opcode == roce.CNP { // tshark knows FLUSH; it does not know the CNP
-				continue
-			}
-			// tshark's name in capitals is ours
-			info := strings.ReplaceAll(strings.ToUpper(v[17]), " ", "_")
-			if p.DestQP != 1 { // there it names the message of the connection manager
-				require.True(t, strings.HasPrefix(info, p.Opcode.String()), "%s: %s, tshark says %q", name, p.Opcode, v[17])
-			}
-			if p.HasExt && p.UDPLen > 0 && v[9] != "" {
-				b := frames[i][p.L3Off+p.IPLen-4:]
-				require.EqualValues(t, num(9), uint64(b[0])<<24|uint64(b[1])<<16|uint64(b[2])<<8|uint64(b[3]), name)
-			}
-			e := p.Opcode.Ext()
-			if e&roce.ExtRETH != 0 {
-				require.EqualValues(t, num(10), p.VA, name)
-				require.EqualValues(t, num(11), p.RKey, name)
-				require.EqualValues(t, num(12), p.DMALen, name)
-			}
-			if e&roce.ExtAETH != 0 {
-				require.EqualValues(t, num(13), p.Syndrome, name)
-				require.EqualValues(t, num(14), p.MSN, name)
-			}
-			if e&roce.ExtDETH != 0 {
-				require.EqualValues(t, num(15), p.SrcQP, name)
-			}
-			if e&roce.ExtImmDt != 0 {
-				imm, err := strconv.ParseUint(strings.ReplaceAll(strings.TrimPrefix(v[16], "0x"), ":", ""), 16, 64)
-				require.NoError(t, err)
-				require.EqualValues(t, imm, p.Imm, name)
-			}
+		for i, f := range frames {
+			all = append(all, origin{c, i + 1, f})
+			require.NoError(t, w.WritePacket(&capture.Packet{Time: int64(len(all)) * 1000, Data: f}))
+		}
+	}
+	require.NoError(t, w.Flush())
+	require.NoError(t, file.Close())
+	args := []string{"-n", "-r", path, "--disable-heuristic", "rpcrdma_infiniband", "-T", "fields", "-E", "separator=|", "-E", "occurrence=f"}
+	for _, f := range fields {
+		args = append(args, "-e", f)
+	}
+	out, err := exec.Command("tshark", args...).Output()
+	require.NoError(t, err)
+	lines := strings.Split(strings.TrimSuffix(string(out), "\n"), "\n")
+	require.Len(t, lines, len(all))
+	compared, payloads := 0, 0
+	for i, line := range lines {
+		c := all[i].c
+		v := strings.Split(line, "|")
+		require.Len(t, v, len(fields))
+		var p roce.Packet
+		p.Parse(all[i].frame, nil)
+		name := fmt.Sprintf("%s packet %d", c.Name, all[i].number)
+		num := func(col int) uint64 {
+			n, err := strconv.ParseUint(v[col], 0, 64)
+			require.NoError(t, err, "%s %s", name, fields[col])
+			return n
+		}
+		if !p.HasBTH { // cut behind the BTH
+			require.Contains(t, c.Cut, all[i].number)
+			continue
+		}
+		compared++
+		require.EqualValues(t, num(1), p.Opcode, name)
+		require.EqualValues(t, num(2), p.DestQP, name)
+		require.EqualValues(t, num(3), p.PSN, name)
+		require.EqualValues(t, num(4), p.Pad, name)
+		require.Equal(t, num(5) == 1, p.Solicited, name)
+		require.Equal(t, num(6) == 1, p.AckReq, name)
+		require.EqualValues(t, num(7), p.PKey, name)
+		require.EqualValues(t, num(8), p.UDPLen, name)
+		if !p.Opcode.Known() || p.Opcode == roce.CNP { // tshark knows FLUSH; it does not know the CNP
+			continue
+		}
+		// tshark's name in capitals is ours
+		info := strings.ReplaceAll(strings.ToUpper(v[17]), " ", "_")
+		if p.DestQP != 1 { // there it names the message of the connection manager
+			require.True(t, strings.HasPrefix(info, p.Opcode.String()), "%s: %s, tshark says %q", name, p.Opcode, v[17])
+		}
+		if p.HasExt && p.UDPLen > 0 && v[9] != "" {
+			b := all[i].frame[p.L3Off+p.IPLen-4:]
+			require.EqualValues(t, num(9), uint64(b[0])<<24|uint64(b[1])<<16|uint64(b[2])<<8|uint64(b[3]), name)
+		}
+		if v[18] != "" && p.HasExt && p.Opcode.Service() != roce.ServiceUD { // payload that no other dissector took; tshark counts the pad in
+			payloads++
+			require.EqualValues(t, num(18), p.PayloadLen+int(p.Pad), name)
+		}
+		e := p.Opcode.Ext()
+		if e&roce.ExtRETH != 0 {
+			require.EqualValues(t, num(10), p.VA, name)
+			require.EqualValues(t, num(11), p.RKey, name)
+			require.EqualValues(t, num(12), p.DMALen, name)
+		}
+		if e&roce.ExtAETH != 0 {
+			require.EqualValues(t, num(13), p.Syndrome, name)
+			require.EqualValues(t, num(14), p.MSN, name)
+		}
+		if e&roce.ExtDETH != 0 {
+			require.EqualValues(t, num(15), p.SrcQP, name)
+		}
+		if e&roce.ExtImmDt != 0 {
+			imm, err := strconv.ParseUint(strings.ReplaceAll(strings.TrimPrefix(v[16], "0x"), ":", ""), 16, 64)
+			require.NoError(t, err)
+			require.EqualValues(t, imm, p.Imm, name)
 		}
 	}
 	require.Greater(t, compared, 5500)
+	require.Greater(t, payloads, 3000)
 }
 
 func BenchmarkParseCaptures(b *testing.B) {
