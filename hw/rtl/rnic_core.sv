@@ -93,6 +93,12 @@ module rnic_core
   localparam int unsigned NumMrPorts = 2;
   localparam int unsigned NumErr = 3;
   localparam int unsigned NumDrain = 9;
+  localparam logic [1:0] WrPayload = 2'(WrIdPayload);
+  localparam logic [1:0] WrCqe = 2'(WrIdCqe);
+  localparam logic [1:0] WrRsp = 2'(WrIdRsp);
+  localparam logic [1:0] RdCmd = 2'(RdIdCmd);
+  localparam logic [1:0] RdWqe = 2'(RdIdWqe);
+  localparam logic [1:0] RdPayload = 2'(RdIdPayload);
   localparam logic [31:0] ResetMagic = 32'h52535421;
 
   // ---- reset -----------------------------------------------------------------------------------------
@@ -112,6 +118,10 @@ module rnic_core
 
   // ---- registers and doorbells -----------------------------------------------------------------------
   logic db_valid, db_ready;
+  // All pages are alike.
+  // verilator lint_off UNUSEDSIGNAL
+  logic [3:0] db_page;
+  // verilator lint_on UNUSEDSIGNAL
   logic [11:0] db_offset;
   logic [63:0] db_data;
 
@@ -123,14 +133,17 @@ module rnic_core
     .s_axil_araddr_i, .s_axil_arprot_i, .s_axil_arvalid_i, .s_axil_arready_o,
     .s_axil_rdata_o, .s_axil_rresp_o, .s_axil_rvalid_o, .s_axil_rready_i,
     .reg2hw_o(reg2hw), .hw2reg_i(hw2reg),
-    .db_valid_o(db_valid), .db_ready_i(db_ready), .db_page_o(),
+    .db_valid_o(db_valid), .db_ready_i(db_ready), .db_page_o(db_page),
     .db_offset_o(db_offset), .db_data_o(db_data)
   );
 
   // Doorbells that nobody takes are bad ones: receive queues do not exist yet, a function that is not
   // enabled has no queues at all.
+  // Reserved fields are not looked at; arming a CQ belongs to the event queues.
+  // verilator lint_off UNUSEDSIGNAL
   rnic_regs_pkg::db_sq_t db_sq;
   rnic_regs_pkg::db_cq_t db_cq;
+  // verilator lint_on UNUSEDSIGNAL
   logic db_is_sq, db_is_cq, db_is_bad, sq_db_ready, cq_db_ready, ev_db_refused;
   assign db_sq = db_data;
   assign db_cq = db_data;
@@ -282,11 +295,11 @@ module rnic_core
     .wr_valid_i(wr_valid), .wr_ready_o(wr_ready), .wr_i(wr),
     .pl_valid_i(rxpl_valid), .pl_ready_o(rxpl_ready), .pl_data_i(rxpl_data),
     .pl_off_i(rxpl_off), .pl_cnt_i(rxpl_cnt), .pl_last_i(rxpl_last),
-    .aw_valid_o(aw_valid[WrIdPayload]), .aw_ready_i(aw_ready[WrIdPayload]),
-    .aw_addr_o(aw_addr[WrIdPayload]), .aw_len_o(aw_len[WrIdPayload]),
-    .w_valid_o(w_valid[WrIdPayload]), .w_ready_i(w_ready[WrIdPayload]),
-    .w_data_o(w_data[WrIdPayload]), .w_strb_o(w_strb[WrIdPayload]),
-    .w_last_o(w_last[WrIdPayload]), .b_valid_i(b_valid[WrIdPayload]), .b_err_i(b_err),
+    .aw_valid_o(aw_valid[WrPayload]), .aw_ready_i(aw_ready[WrPayload]),
+    .aw_addr_o(aw_addr[WrPayload]), .aw_len_o(aw_len[WrPayload]),
+    .w_valid_o(w_valid[WrPayload]), .w_ready_i(w_ready[WrPayload]),
+    .w_data_o(w_data[WrPayload]), .w_strb_o(w_strb[WrPayload]),
+    .w_last_o(w_last[WrPayload]), .b_valid_i(b_valid[WrPayload]), .b_err_i(b_err),
     .ack_valid_o(ackin_valid), .ack_o(ackin),
     .qp_err_valid_o(qp_err_valid[1]), .qp_err_ready_i(qp_err_ready[1]),
     .qp_err_idx_o(qp_err_idx[1]),
@@ -336,9 +349,9 @@ module rnic_core
     .qpc_req_idx_o(qp_req_idx[4]), .qpc_rsp_valid_i(qp_rsp_valid[4]), .qpc_rsp_i(qp_rsp[4]),
     .mr_req_valid_o(mr_req_valid[1]), .mr_req_ready_i(mr_req_ready[1]),
     .mr_req_idx_o(mr_req_idx[1]), .mr_rsp_valid_i(mr_rsp_valid[1]), .mr_rsp_i(mr_rsp[1]),
-    .ar_valid_o(ar_valid[RdIdWqe]), .ar_ready_i(ar_ready[RdIdWqe]),
-    .ar_addr_o(ar_addr[RdIdWqe]), .ar_len_o(ar_len[RdIdWqe]),
-    .r_valid_i(r_valid[RdIdWqe]), .r_data_i(r_data), .r_last_i(r_last), .r_err_i(r_err),
+    .ar_valid_o(ar_valid[RdWqe]), .ar_ready_i(ar_ready[RdWqe]),
+    .ar_addr_o(ar_addr[RdWqe]), .ar_len_o(ar_len[RdWqe]),
+    .r_valid_i(r_valid[RdWqe]), .r_data_i(r_data), .r_last_i(r_last), .r_err_i(r_err),
     .pkt_valid_o(pkt_valid), .pkt_ready_i(pkt_ready), .pkt_o(pkt),
     .frag_valid_o(frag_valid), .frag_ready_i(frag_ready), .frag_o(frag),
     .cqe_valid_o(cqe_valid), .cqe_ready_i(cqe_ready), .cqe_o(cqe),
@@ -356,9 +369,9 @@ module rnic_core
   payload_reader #(.DataW(DataW)) u_payload_reader (
     .clk_i, .rst_ni(core_rst_n),
     .frag_valid_i(frag_valid), .frag_ready_o(frag_ready), .frag_i(frag),
-    .ar_valid_o(ar_valid[RdIdPayload]), .ar_ready_i(ar_ready[RdIdPayload]),
-    .ar_addr_o(ar_addr[RdIdPayload]), .ar_len_o(ar_len[RdIdPayload]),
-    .r_valid_i(r_valid[RdIdPayload]), .r_data_i(r_data), .r_last_i(r_last), .r_err_i(r_err),
+    .ar_valid_o(ar_valid[RdPayload]), .ar_ready_i(ar_ready[RdPayload]),
+    .ar_addr_o(ar_addr[RdPayload]), .ar_len_o(ar_len[RdPayload]),
+    .r_valid_i(r_valid[RdPayload]), .r_data_i(r_data), .r_last_i(r_last), .r_err_i(r_err),
     .pl_valid_o(txpl_valid), .pl_ready_i(txpl_ready), .pl_data_o(txpl_data),
     .pl_cnt_o(txpl_cnt), .pl_last_o(txpl_last), .pl_err_o(txpl_err),
     .ev_axi_err_o(ev_pl_axi_err), .idle_o(block_idle[6]),
@@ -407,11 +420,11 @@ module rnic_core
     .cmd_valid_i(cq_cmd_valid), .cmd_ready_o(cq_cmd_ready), .cmd_op_i(cq_cmd_op),
     .cmd_idx_i(cq_cmd_idx), .cmd_addr_i(cq_cmd_addr), .cmd_log_size_i(cq_cmd_log_size),
     .cmd_eqn_i(cq_cmd_eqn), .cmd_rsp_valid_o(cq_cmd_rsp_valid), .cmd_rsp_o(cq_cmd_rsp),
-    .aw_valid_o(aw_valid[WrIdCqe]), .aw_ready_i(aw_ready[WrIdCqe]),
-    .aw_addr_o(aw_addr[WrIdCqe]), .aw_len_o(aw_len[WrIdCqe]),
-    .w_valid_o(w_valid[WrIdCqe]), .w_ready_i(w_ready[WrIdCqe]),
-    .w_data_o(w_data[WrIdCqe]), .w_strb_o(w_strb[WrIdCqe]), .w_last_o(w_last[WrIdCqe]),
-    .b_valid_i(b_valid[WrIdCqe]), .b_err_i(b_err),
+    .aw_valid_o(aw_valid[WrCqe]), .aw_ready_i(aw_ready[WrCqe]),
+    .aw_addr_o(aw_addr[WrCqe]), .aw_len_o(aw_len[WrCqe]),
+    .w_valid_o(w_valid[WrCqe]), .w_ready_i(w_ready[WrCqe]),
+    .w_data_o(w_data[WrCqe]), .w_strb_o(w_strb[WrCqe]), .w_last_o(w_last[WrCqe]),
+    .b_valid_i(b_valid[WrCqe]), .b_err_i(b_err),
     .drain_i(drain), .drain_done_o(drain_done[8]),
     .ev_cqe_o(ev_cqe), .ev_lost_o(ev_cqe_lost), .ev_overrun_o(ev_cq_overrun),
     .ev_error_o(ev_cqe_error), .ev_flush_o(ev_cqe_flush), .ev_bad_db_o(ev_cq_bad_db),
@@ -426,14 +439,14 @@ module rnic_core
     .enable_i(reg2hw.cmdq_cfg.enable), .log_size_i(reg2hw.cmdq_cfg.log_size),
     .cmdq_base_i(reg2hw.cmdq_base.addr[63:8]), .cmdr_base_i(reg2hw.cmdr_base.addr[63:8]),
     .pi_i(reg2hw.cmdq_pi.pi), .ci_o(cmdq_ci), .stop_i(stop),
-    .ar_valid_o(ar_valid[RdIdCmd]), .ar_ready_i(ar_ready[RdIdCmd]),
-    .ar_addr_o(ar_addr[RdIdCmd]), .ar_len_o(ar_len[RdIdCmd]),
-    .r_valid_i(r_valid[RdIdCmd]), .r_data_i(r_data), .r_last_i(r_last), .r_err_i(r_err),
-    .aw_valid_o(aw_valid[WrIdRsp]), .aw_ready_i(aw_ready[WrIdRsp]),
-    .aw_addr_o(aw_addr[WrIdRsp]), .aw_len_o(aw_len[WrIdRsp]),
-    .w_valid_o(w_valid[WrIdRsp]), .w_ready_i(w_ready[WrIdRsp]),
-    .w_data_o(w_data[WrIdRsp]), .w_strb_o(w_strb[WrIdRsp]), .w_last_o(w_last[WrIdRsp]),
-    .b_valid_i(b_valid[WrIdRsp]), .b_err_i(b_err),
+    .ar_valid_o(ar_valid[RdCmd]), .ar_ready_i(ar_ready[RdCmd]),
+    .ar_addr_o(ar_addr[RdCmd]), .ar_len_o(ar_len[RdCmd]),
+    .r_valid_i(r_valid[RdCmd]), .r_data_i(r_data), .r_last_i(r_last), .r_err_i(r_err),
+    .aw_valid_o(aw_valid[WrRsp]), .aw_ready_i(aw_ready[WrRsp]),
+    .aw_addr_o(aw_addr[WrRsp]), .aw_len_o(aw_len[WrRsp]),
+    .w_valid_o(w_valid[WrRsp]), .w_ready_i(w_ready[WrRsp]),
+    .w_data_o(w_data[WrRsp]), .w_strb_o(w_strb[WrRsp]), .w_last_o(w_last[WrRsp]),
+    .b_valid_i(b_valid[WrRsp]), .b_err_i(b_err),
     .qp_cmd_valid_o(qp_cmd_valid), .qp_cmd_op_o(qp_cmd_op), .qp_cmd_idx_o(qp_cmd_idx),
     .qp_cmd_from_o(qp_cmd_from), .qp_cmd_attr_o(qp_cmd_attr),
     .qp_cmd_rsp_valid_i(qp_cmd_rsp_valid), .qp_cmd_rsp_ok_i(qp_cmd_rsp_ok),
