@@ -128,7 +128,7 @@ module segmenter
   // ---- the packet ------------------------------------------------------------------------------------
   logic [12:0] mtu, plen;
   logic [12:0] frag_need, flen;  // bytes of the packet without a fragment, bytes of the next one
-  logic first, last, ack_req, out_free, frag_free, send;
+  logic first, last, ack_req, out_free, frag_free, send, pkt_valid_q, frag_valid_q;
   assign mtu = mtu_bytes(m_q.mtu);
   assign last = rem_q <= 32'(mtu);
   assign first = st.off == '0;
@@ -148,7 +148,6 @@ module segmenter
     return f ? (l ? OpRcWriteOnly : OpRcWriteFirst) : (l ? OpRcWriteLast : OpRcWriteMiddle);
   endfunction
 
-  logic pkt_valid_q, frag_valid_q;
   tx_pkt_t pkt_q;
   tx_frag_t frag_q;
   assign pkt_valid_o = pkt_valid_q;
