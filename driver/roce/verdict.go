@@ -2,6 +2,8 @@
 
 package roce
 
+import "github.com/openrnic/openrnic/driver/regs"
+
 // Verdict is what a receive front end says of one frame: the fields of layout rx_verdict in
 // hw/regs/layouts.yaml. Two of them can be compared with ==, after Defined has removed what the layout
 // leaves open.
@@ -157,4 +159,42 @@ func (v Verdict) Defined() Verdict {
 		d.RKey = v.RKey
 	}
 	return d
+}
+
+// FromRegs takes a verdict over from the form in which the hardware gives it, with undefined fields zero.
+func FromRegs(v *regs.RxVerdict) Verdict {
+	return Verdict{
+		Reason:     Reason(v.Reason),
+		Opcode:     Opcode(v.Opcode),
+		FrameLen:   v.FrameLen,
+		ICRCOK:     v.ICRCOk,
+		IPv6:       v.IPv6,
+		VLANTags:   v.VLANTags,
+		FECN:       v.FECN,
+		BECN:       v.BECN,
+		AckReq:     v.AckReq,
+		TOS:        v.TOS,
+		TTL:        v.TTL,
+		BTHFlags:   v.BTHFlags,
+		PKey:       v.PKey,
+		EtherType:  v.Ethertype,
+		VLANTCI:    v.VLANTCI,
+		UDPSPort:   v.UDPSport,
+		DestQP:     v.DestQP,
+		PSN:        v.PSN,
+		PayloadOff: v.PayloadOff,
+		PayloadLen: v.PayloadLen,
+		Syndrome:   v.Syndrome,
+		MSN:        v.MSN,
+		VA:         v.VA,
+		RKey:       v.RKey,
+		DMALen:     v.DMALen,
+		Imm:        v.Imm,
+		SwapAdd:    v.SwapAdd,
+		Compare:    v.Compare,
+		SIP:        v.SIP,
+		DIP:        v.DIP,
+		SMAC:       v.SMAC,
+		DMAC:       v.DMAC,
+	}.Defined()
 }
