@@ -156,7 +156,7 @@ func NewReader(rd io.Reader, name string) (*Reader, error) {
 		}
 		return r, nil
 	}
-	if err := r.readPcapHeader(); err != nil {
+	if err := r.readPcapHeader(magic); err != nil {
 		return nil, err
 	}
 	return r, nil
@@ -218,12 +218,9 @@ func (r *Reader) read(start int64, at, n int, what string) error {
 
 // ---- pcap ----
 
-func (r *Reader) readPcapHeader() error {
-	if err := r.read(0, 0, 24, "file header"); err != nil {
-		return err
-	}
+func (r *Reader) readPcapHeader(magic []byte) error {
 	i := Interface{ticksPerSec: 1e6}
-	switch m := binary.LittleEndian.Uint32(r.buf); m {
+	switch binary.LittleEndian.Uint32(magic) {
 	case 0xa1b2c3d4:
 		r.order = binary.LittleEndian
 	case 0xd4c3b2a1:
@@ -233,7 +230,10 @@ func (r *Reader) readPcapHeader() error {
 	case 0x4d3cb2a1:
 		r.order, i.ticksPerSec = binary.BigEndian, 1e9
 	default:
-		return r.fail(0, fmt.Errorf("neither pcap nor pcapng: it begins with % 02x", r.buf[:4]))
+		return r.fail(0, fmt.Errorf("neither pcap nor pcapng: it begins with % 02x", magic))
+	}
+	if err := r.read(0, 0, 24, "file header"); err != nil {
+		return err
 	}
 	if v := r.order.Uint16(r.buf[4:]); v != 2 {
 		return r.fail(4, fmt.Errorf("pcap version %d, not 2", v))
