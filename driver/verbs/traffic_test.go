@@ -13,6 +13,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/openrnic/openrnic/cosim"
+	"github.com/openrnic/openrnic/cosim/model"
 	"github.com/openrnic/openrnic/driver/verbs"
 	"github.com/openrnic/openrnic/driver/verbs/verbstest"
 )
@@ -76,6 +77,8 @@ func TestRandomTraffic(t *testing.T) {
 func randomTraffic(t *testing.T, width int, seed uint64, ipv6, vlan bool, messages int) {
 	rng := rand.New(rand.NewPCG(seed, uint64(width)))
 	p := newPair(t, verbstest.Config{Width: width, IPv6: ipv6, Seed: seed, Sim: func(c *cosim.PairConfig) {
+		// as fast as the NICs go: the link is not what is tested here
+		c.Tune = func(_ int, m *model.Config) { m.LinkMbps = 0 }
 		c.RandomStalls(rng.Uint64())
 	}})
 	const pairs = 12
