@@ -41,42 +41,36 @@ typedef struct packed {
 	}
 	w.f("    default: return '0;\n  endcase\nendfunction\n\n")
 
-	w.f("// Value that hardware sees.\nfunction automatic logic [63:0] csr_seen(input int i, input csr_reg2hw_t s);\n  logic [63:0] v;\n  v = '0;\n  case (i)\n")
+	w.f("// What hardware sees of element i: value and pulse.\nlogic [NumCsr-1:0][63:0] seen;\nlogic [NumCsr-1:0] qe;\n")
 	for i, e := range es {
 		if !e.r.toHW() {
+			w.f("assign seen[%d] = '0;\nassign qe[%d] = 1'b0;\n", i, i)
 			continue
 		}
-		w.f("    %d: begin\n", i)
+		at := 0
+		gap := func(to int) {
+			if to > at {
+				w.f("assign seen[%d]%s = '0;\n", i, svSlice(at, to-at))
+			}
+		}
 		for _, f := range e.r.fields {
-			w.f("      v%s = %s;\n", svSlice(f.lo, f.width), e.ref("s", f.name))
+			gap(f.lo)
+			w.f("assign seen[%d]%s = %s;\n", i, svSlice(f.lo, f.width), e.ref("reg2hw", f.name))
+			at = f.lo + f.width
 		}
-		w.f("    end\n")
+		gap(64)
+		w.f("assign qe[%d] = %s;\n", i, e.ref("reg2hw", "qe"))
 	}
-	w.f("    default: ;\n  endcase\n  return v;\nendfunction\n\n")
-
-	w.f("function automatic logic csr_qe(input int i, input csr_reg2hw_t s);\n  case (i)\n")
+	w.f("\n// What hardware gives: ro values, rw1c set pulses. Call csr_apply after a change.\nlogic [63:0] drive [NumCsr];\n")
+	w.f("task automatic csr_apply();\n")
 	for i, e := range es {
-		if e.r.toHW() {
-			w.f("    %d: return %s;\n", i, e.ref("s", "qe"))
+		if e.r.fromHW() {
+			for _, f := range e.r.fields {
+				w.f("  %s = drive[%d]%s;\n", e.ref("hw2reg", f.name), i, svSlice(f.lo, f.width))
+			}
 		}
 	}
-	w.f("    default: return 1'b0;\n  endcase\nendfunction\n\n")
-
-	w.f("// s with the hardware side of element i set to v.\n" +
-		"function automatic csr_hw2reg_t csr_drive(input int i, input logic [63:0] v, input csr_hw2reg_t s);\n" +
-		"  csr_hw2reg_t o;\n  o = s;\n  case (i)\n")
-	for i, e := range es {
-		if !e.r.fromHW() {
-			continue
-		}
-		w.f("    %d: begin\n", i)
-		for _, f := range e.r.fields {
-			w.f("      %s = v%s;\n", e.ref("o", f.name), svSlice(f.lo, f.width))
-		}
-		w.f("    end\n")
-	}
-	w.f("    default: ;\n  endcase\n  return o;\nendfunction\n\n")
-
+	w.f("endtask\n\n")
 	w.f("function automatic logic db_defined(input logic [11:0] offset);\n  case (offset)\n")
 	for _, r := range m.doorbell.bells {
 		w.f("    12'h%03x: return 1'b1;  // %s\n", r.offset, r.name)

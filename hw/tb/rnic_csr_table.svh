@@ -112,336 +112,314 @@ function automatic csr_entry_t csr_entry(input int i);
   endcase
 endfunction
 
-// Value that hardware sees.
-function automatic logic [63:0] csr_seen(input int i, input csr_reg2hw_t s);
-  logic [63:0] v;
-  v = '0;
-  case (i)
-    5: begin
-      v[0] = s.ctrl.enable;
-      v[1] = s.ctrl.irq_enable;
-    end
-    6: begin
-      v[31:0] = s.reset.trigger;
-    end
-    9: begin
-      v[47:0] = s.mac_addr.addr;
-    end
-    10: begin
-      v[0] = s.rx_ctrl.promisc;
-      v[1] = s.rx_ctrl.capture_drops_only;
-    end
-    11: begin
-      v[7:0] = s.ack_ctrl.coalesce;
-      v[15:8] = s.ack_ctrl.req_interval;
-    end
-    12: begin
-      v[15:0] = s.tx_ctrl.window;
-      v[19:16] = s.tx_ctrl.quantum_log;
-    end
-    13: begin
-      v[63:0] = s.cmdq_base.addr;
-    end
-    14: begin
-      v[63:0] = s.cmdr_base.addr;
-    end
-    15: begin
-      v[3:0] = s.cmdq_cfg.log_size;
-      v[8] = s.cmdq_cfg.enable;
-    end
-    16: begin
-      v[15:0] = s.cmdq_pi.pi;
-    end
-    default: ;
-  endcase
-  return v;
-endfunction
+// What hardware sees of element i: value and pulse.
+logic [NumCsr-1:0][63:0] seen;
+logic [NumCsr-1:0] qe;
+assign seen[0] = '0;
+assign qe[0] = 1'b0;
+assign seen[1] = '0;
+assign qe[1] = 1'b0;
+assign seen[2] = '0;
+assign qe[2] = 1'b0;
+assign seen[3] = '0;
+assign qe[3] = 1'b0;
+assign seen[4] = '0;
+assign qe[4] = 1'b0;
+assign seen[5][0] = reg2hw.ctrl.enable;
+assign seen[5][1] = reg2hw.ctrl.irq_enable;
+assign seen[5][63:2] = '0;
+assign qe[5] = reg2hw.ctrl.qe;
+assign seen[6][31:0] = reg2hw.reset.trigger;
+assign seen[6][63:32] = '0;
+assign qe[6] = reg2hw.reset.qe;
+assign seen[7] = '0;
+assign qe[7] = 1'b0;
+assign seen[8] = '0;
+assign qe[8] = 1'b0;
+assign seen[9][47:0] = reg2hw.mac_addr.addr;
+assign seen[9][63:48] = '0;
+assign qe[9] = reg2hw.mac_addr.qe;
+assign seen[10][0] = reg2hw.rx_ctrl.promisc;
+assign seen[10][1] = reg2hw.rx_ctrl.capture_drops_only;
+assign seen[10][63:2] = '0;
+assign qe[10] = reg2hw.rx_ctrl.qe;
+assign seen[11][7:0] = reg2hw.ack_ctrl.coalesce;
+assign seen[11][15:8] = reg2hw.ack_ctrl.req_interval;
+assign seen[11][63:16] = '0;
+assign qe[11] = reg2hw.ack_ctrl.qe;
+assign seen[12][15:0] = reg2hw.tx_ctrl.window;
+assign seen[12][19:16] = reg2hw.tx_ctrl.quantum_log;
+assign seen[12][63:20] = '0;
+assign qe[12] = reg2hw.tx_ctrl.qe;
+assign seen[13][63:0] = reg2hw.cmdq_base.addr;
+assign qe[13] = reg2hw.cmdq_base.qe;
+assign seen[14][63:0] = reg2hw.cmdr_base.addr;
+assign qe[14] = reg2hw.cmdr_base.qe;
+assign seen[15][3:0] = reg2hw.cmdq_cfg.log_size;
+assign seen[15][7:4] = '0;
+assign seen[15][8] = reg2hw.cmdq_cfg.enable;
+assign seen[15][63:9] = '0;
+assign qe[15] = reg2hw.cmdq_cfg.qe;
+assign seen[16][15:0] = reg2hw.cmdq_pi.pi;
+assign seen[16][63:16] = '0;
+assign qe[16] = reg2hw.cmdq_pi.qe;
+assign seen[17] = '0;
+assign qe[17] = 1'b0;
+assign seen[18] = '0;
+assign qe[18] = 1'b0;
+assign seen[19] = '0;
+assign qe[19] = 1'b0;
+assign seen[20] = '0;
+assign qe[20] = 1'b0;
+assign seen[21] = '0;
+assign qe[21] = 1'b0;
+assign seen[22] = '0;
+assign qe[22] = 1'b0;
+assign seen[23] = '0;
+assign qe[23] = 1'b0;
+assign seen[24] = '0;
+assign qe[24] = 1'b0;
+assign seen[25] = '0;
+assign qe[25] = 1'b0;
+assign seen[26] = '0;
+assign qe[26] = 1'b0;
+assign seen[27] = '0;
+assign qe[27] = 1'b0;
+assign seen[28] = '0;
+assign qe[28] = 1'b0;
+assign seen[29] = '0;
+assign qe[29] = 1'b0;
+assign seen[30] = '0;
+assign qe[30] = 1'b0;
+assign seen[31] = '0;
+assign qe[31] = 1'b0;
+assign seen[32] = '0;
+assign qe[32] = 1'b0;
+assign seen[33] = '0;
+assign qe[33] = 1'b0;
+assign seen[34] = '0;
+assign qe[34] = 1'b0;
+assign seen[35] = '0;
+assign qe[35] = 1'b0;
+assign seen[36] = '0;
+assign qe[36] = 1'b0;
+assign seen[37] = '0;
+assign qe[37] = 1'b0;
+assign seen[38] = '0;
+assign qe[38] = 1'b0;
+assign seen[39] = '0;
+assign qe[39] = 1'b0;
+assign seen[40] = '0;
+assign qe[40] = 1'b0;
+assign seen[41] = '0;
+assign qe[41] = 1'b0;
+assign seen[42] = '0;
+assign qe[42] = 1'b0;
+assign seen[43] = '0;
+assign qe[43] = 1'b0;
+assign seen[44] = '0;
+assign qe[44] = 1'b0;
+assign seen[45] = '0;
+assign qe[45] = 1'b0;
+assign seen[46] = '0;
+assign qe[46] = 1'b0;
+assign seen[47] = '0;
+assign qe[47] = 1'b0;
+assign seen[48] = '0;
+assign qe[48] = 1'b0;
+assign seen[49] = '0;
+assign qe[49] = 1'b0;
+assign seen[50] = '0;
+assign qe[50] = 1'b0;
+assign seen[51] = '0;
+assign qe[51] = 1'b0;
+assign seen[52] = '0;
+assign qe[52] = 1'b0;
+assign seen[53] = '0;
+assign qe[53] = 1'b0;
+assign seen[54] = '0;
+assign qe[54] = 1'b0;
+assign seen[55] = '0;
+assign qe[55] = 1'b0;
+assign seen[56] = '0;
+assign qe[56] = 1'b0;
+assign seen[57] = '0;
+assign qe[57] = 1'b0;
+assign seen[58] = '0;
+assign qe[58] = 1'b0;
+assign seen[59] = '0;
+assign qe[59] = 1'b0;
+assign seen[60] = '0;
+assign qe[60] = 1'b0;
+assign seen[61] = '0;
+assign qe[61] = 1'b0;
+assign seen[62] = '0;
+assign qe[62] = 1'b0;
+assign seen[63] = '0;
+assign qe[63] = 1'b0;
+assign seen[64] = '0;
+assign qe[64] = 1'b0;
+assign seen[65] = '0;
+assign qe[65] = 1'b0;
+assign seen[66] = '0;
+assign qe[66] = 1'b0;
+assign seen[67] = '0;
+assign qe[67] = 1'b0;
+assign seen[68] = '0;
+assign qe[68] = 1'b0;
+assign seen[69] = '0;
+assign qe[69] = 1'b0;
+assign seen[70] = '0;
+assign qe[70] = 1'b0;
+assign seen[71] = '0;
+assign qe[71] = 1'b0;
+assign seen[72] = '0;
+assign qe[72] = 1'b0;
+assign seen[73] = '0;
+assign qe[73] = 1'b0;
+assign seen[74] = '0;
+assign qe[74] = 1'b0;
+assign seen[75] = '0;
+assign qe[75] = 1'b0;
+assign seen[76] = '0;
+assign qe[76] = 1'b0;
+assign seen[77] = '0;
+assign qe[77] = 1'b0;
+assign seen[78] = '0;
+assign qe[78] = 1'b0;
+assign seen[79] = '0;
+assign qe[79] = 1'b0;
+assign seen[80] = '0;
+assign qe[80] = 1'b0;
+assign seen[81] = '0;
+assign qe[81] = 1'b0;
+assign seen[82] = '0;
+assign qe[82] = 1'b0;
+assign seen[83] = '0;
+assign qe[83] = 1'b0;
+assign seen[84] = '0;
+assign qe[84] = 1'b0;
+assign seen[85] = '0;
+assign qe[85] = 1'b0;
+assign seen[86] = '0;
+assign qe[86] = 1'b0;
+assign seen[87] = '0;
+assign qe[87] = 1'b0;
+assign seen[88] = '0;
+assign qe[88] = 1'b0;
+assign seen[89] = '0;
+assign qe[89] = 1'b0;
+assign seen[90] = '0;
+assign qe[90] = 1'b0;
+assign seen[91] = '0;
+assign qe[91] = 1'b0;
 
-function automatic logic csr_qe(input int i, input csr_reg2hw_t s);
-  case (i)
-    5: return s.ctrl.qe;
-    6: return s.reset.qe;
-    9: return s.mac_addr.qe;
-    10: return s.rx_ctrl.qe;
-    11: return s.ack_ctrl.qe;
-    12: return s.tx_ctrl.qe;
-    13: return s.cmdq_base.qe;
-    14: return s.cmdr_base.qe;
-    15: return s.cmdq_cfg.qe;
-    16: return s.cmdq_pi.qe;
-    default: return 1'b0;
-  endcase
-endfunction
-
-// s with the hardware side of element i set to v.
-function automatic csr_hw2reg_t csr_drive(input int i, input logic [63:0] v, input csr_hw2reg_t s);
-  csr_hw2reg_t o;
-  o = s;
-  case (i)
-    3: begin
-      o.caps0.data_width = v[15:0];
-      o.caps0.log_num_qp = v[20:16];
-      o.caps0.log_num_cq = v[25:21];
-      o.caps0.log_num_mr = v[30:26];
-    end
-    4: begin
-      o.caps1.max_frame = v[15:0];
-      o.caps1.max_sge = v[19:16];
-      o.caps1.log_inflight = v[23:20];
-      o.caps1.log_max_queue = v[28:24];
-    end
-    7: begin
-      o.status.ready = v[0];
-      o.status.idle = v[1];
-    end
-    8: begin
-      o.events.cq_overrun = v[0];
-      o.events.axi_read_error = v[1];
-      o.events.axi_write_error = v[2];
-      o.events.qp_fatal = v[3];
-      o.events.bad_doorbell = v[4];
-      o.events.cmd_error = v[5];
-    end
-    17: begin
-      o.cmdq_ci.ci = v[15:0];
-    end
-    18: begin
-      o.last_info.reason = v[7:0];
-      o.last_info.opcode = v[15:8];
-      o.last_info.frame_len = v[31:16];
-      o.last_info.ethertype = v[47:32];
-      o.last_info.vlan_tags = v[49:48];
-      o.last_info.ipv6 = v[50];
-      o.last_info.icrc_ok = v[51];
-      o.last_info.seq = v[63:56];
-    end
-    19: begin
-      o.last_bth.dest_qp = v[23:0];
-      o.last_bth.flags = v[31:24];
-      o.last_bth.psn = v[55:32];
-      o.last_bth.becn = v[62];
-      o.last_bth.fecn = v[63];
-    end
-    20: begin
-      o.last_sip[0].addr = v[63:0];
-    end
-    21: begin
-      o.last_sip[1].addr = v[63:0];
-    end
-    22: begin
-      o.last_dip[0].addr = v[63:0];
-    end
-    23: begin
-      o.last_dip[1].addr = v[63:0];
-    end
-    24: begin
-      o.rx_frames.count = v[63:0];
-    end
-    25: begin
-      o.rx_bytes.count = v[63:0];
-    end
-    26: begin
-      o.rx_roce_packets.count = v[63:0];
-    end
-    27: begin
-      o.rx_write_requests.count = v[63:0];
-    end
-    28: begin
-      o.rx_payload_bytes.count = v[63:0];
-    end
-    29: begin
-      o.rx_ecn_ce.count = v[63:0];
-    end
-    30: begin
-      o.rx_fecn.count = v[63:0];
-    end
-    31: begin
-      o.rx_becn.count = v[63:0];
-    end
-    32: begin
-      o.rx_acks.count = v[63:0];
-    end
-    33: begin
-      o.rx_naks.count = v[63:0];
-    end
-    34: begin
-      o.tx_frames.count = v[63:0];
-    end
-    35: begin
-      o.tx_bytes.count = v[63:0];
-    end
-    36: begin
-      o.tx_write_packets.count = v[63:0];
-    end
-    37: begin
-      o.tx_acks.count = v[63:0];
-    end
-    38: begin
-      o.tx_naks.count = v[63:0];
-    end
-    39: begin
-      o.tx_aborted.count = v[63:0];
-    end
-    40: begin
-      o.wqe_fetched.count = v[63:0];
-    end
-    41: begin
-      o.cqe_written.count = v[63:0];
-    end
-    42: begin
-      o.cqe_overrun.count = v[63:0];
-    end
-    43: begin
-      o.req_cqe_error.count = v[63:0];
-    end
-    44: begin
-      o.req_cqe_flush_error.count = v[63:0];
-    end
-    45: begin
-      o.bad_doorbells.count = v[63:0];
-    end
-    46: begin
-      o.axi_read_errors.count = v[63:0];
-    end
-    47: begin
-      o.axi_write_errors.count = v[63:0];
-    end
-    48: begin
-      o.commands.count = v[63:0];
-    end
-    49: begin
-      o.cycles.count = v[63:0];
-    end
-    50: begin
-      o.stall_rx_dma.count = v[63:0];
-    end
-    51: begin
-      o.stall_tx_mac.count = v[63:0];
-    end
-    52: begin
-      o.stall_tx_window.count = v[63:0];
-    end
-    53: begin
-      o.stall_tx_read.count = v[63:0];
-    end
-    54: begin
-      o.rx_drop[0].count = v[63:0];
-    end
-    55: begin
-      o.rx_drop[1].count = v[63:0];
-    end
-    56: begin
-      o.rx_drop[2].count = v[63:0];
-    end
-    57: begin
-      o.rx_drop[3].count = v[63:0];
-    end
-    58: begin
-      o.rx_drop[4].count = v[63:0];
-    end
-    59: begin
-      o.rx_drop[5].count = v[63:0];
-    end
-    60: begin
-      o.rx_drop[6].count = v[63:0];
-    end
-    61: begin
-      o.rx_drop[7].count = v[63:0];
-    end
-    62: begin
-      o.rx_drop[8].count = v[63:0];
-    end
-    63: begin
-      o.rx_drop[9].count = v[63:0];
-    end
-    64: begin
-      o.rx_drop[10].count = v[63:0];
-    end
-    65: begin
-      o.rx_drop[11].count = v[63:0];
-    end
-    66: begin
-      o.rx_drop[12].count = v[63:0];
-    end
-    67: begin
-      o.rx_drop[13].count = v[63:0];
-    end
-    68: begin
-      o.rx_drop[14].count = v[63:0];
-    end
-    69: begin
-      o.rx_drop[15].count = v[63:0];
-    end
-    70: begin
-      o.rx_drop[16].count = v[63:0];
-    end
-    71: begin
-      o.rx_drop[17].count = v[63:0];
-    end
-    72: begin
-      o.rx_drop[18].count = v[63:0];
-    end
-    73: begin
-      o.rx_drop[19].count = v[63:0];
-    end
-    74: begin
-      o.rx_drop[20].count = v[63:0];
-    end
-    75: begin
-      o.rx_drop[21].count = v[63:0];
-    end
-    76: begin
-      o.rx_drop[22].count = v[63:0];
-    end
-    77: begin
-      o.rx_drop[23].count = v[63:0];
-    end
-    78: begin
-      o.transport_drop[0].count = v[63:0];
-    end
-    79: begin
-      o.transport_drop[1].count = v[63:0];
-    end
-    80: begin
-      o.transport_drop[2].count = v[63:0];
-    end
-    81: begin
-      o.transport_drop[3].count = v[63:0];
-    end
-    82: begin
-      o.transport_drop[4].count = v[63:0];
-    end
-    83: begin
-      o.transport_drop[5].count = v[63:0];
-    end
-    84: begin
-      o.transport_drop[6].count = v[63:0];
-    end
-    85: begin
-      o.transport_drop[7].count = v[63:0];
-    end
-    86: begin
-      o.transport_drop[8].count = v[63:0];
-    end
-    87: begin
-      o.transport_drop[9].count = v[63:0];
-    end
-    88: begin
-      o.transport_drop[10].count = v[63:0];
-    end
-    89: begin
-      o.transport_drop[11].count = v[63:0];
-    end
-    90: begin
-      o.transport_drop[12].count = v[63:0];
-    end
-    91: begin
-      o.transport_drop[13].count = v[63:0];
-    end
-    default: ;
-  endcase
-  return o;
-endfunction
+// What hardware gives: ro values, rw1c set pulses. Call csr_apply after a change.
+logic [63:0] drive [NumCsr];
+task automatic csr_apply();
+  hw2reg.caps0.data_width = drive[3][15:0];
+  hw2reg.caps0.log_num_qp = drive[3][20:16];
+  hw2reg.caps0.log_num_cq = drive[3][25:21];
+  hw2reg.caps0.log_num_mr = drive[3][30:26];
+  hw2reg.caps1.max_frame = drive[4][15:0];
+  hw2reg.caps1.max_sge = drive[4][19:16];
+  hw2reg.caps1.log_inflight = drive[4][23:20];
+  hw2reg.caps1.log_max_queue = drive[4][28:24];
+  hw2reg.status.ready = drive[7][0];
+  hw2reg.status.idle = drive[7][1];
+  hw2reg.events.cq_overrun = drive[8][0];
+  hw2reg.events.axi_read_error = drive[8][1];
+  hw2reg.events.axi_write_error = drive[8][2];
+  hw2reg.events.qp_fatal = drive[8][3];
+  hw2reg.events.bad_doorbell = drive[8][4];
+  hw2reg.events.cmd_error = drive[8][5];
+  hw2reg.cmdq_ci.ci = drive[17][15:0];
+  hw2reg.last_info.reason = drive[18][7:0];
+  hw2reg.last_info.opcode = drive[18][15:8];
+  hw2reg.last_info.frame_len = drive[18][31:16];
+  hw2reg.last_info.ethertype = drive[18][47:32];
+  hw2reg.last_info.vlan_tags = drive[18][49:48];
+  hw2reg.last_info.ipv6 = drive[18][50];
+  hw2reg.last_info.icrc_ok = drive[18][51];
+  hw2reg.last_info.seq = drive[18][63:56];
+  hw2reg.last_bth.dest_qp = drive[19][23:0];
+  hw2reg.last_bth.flags = drive[19][31:24];
+  hw2reg.last_bth.psn = drive[19][55:32];
+  hw2reg.last_bth.becn = drive[19][62];
+  hw2reg.last_bth.fecn = drive[19][63];
+  hw2reg.last_sip[0].addr = drive[20][63:0];
+  hw2reg.last_sip[1].addr = drive[21][63:0];
+  hw2reg.last_dip[0].addr = drive[22][63:0];
+  hw2reg.last_dip[1].addr = drive[23][63:0];
+  hw2reg.rx_frames.count = drive[24][63:0];
+  hw2reg.rx_bytes.count = drive[25][63:0];
+  hw2reg.rx_roce_packets.count = drive[26][63:0];
+  hw2reg.rx_write_requests.count = drive[27][63:0];
+  hw2reg.rx_payload_bytes.count = drive[28][63:0];
+  hw2reg.rx_ecn_ce.count = drive[29][63:0];
+  hw2reg.rx_fecn.count = drive[30][63:0];
+  hw2reg.rx_becn.count = drive[31][63:0];
+  hw2reg.rx_acks.count = drive[32][63:0];
+  hw2reg.rx_naks.count = drive[33][63:0];
+  hw2reg.tx_frames.count = drive[34][63:0];
+  hw2reg.tx_bytes.count = drive[35][63:0];
+  hw2reg.tx_write_packets.count = drive[36][63:0];
+  hw2reg.tx_acks.count = drive[37][63:0];
+  hw2reg.tx_naks.count = drive[38][63:0];
+  hw2reg.tx_aborted.count = drive[39][63:0];
+  hw2reg.wqe_fetched.count = drive[40][63:0];
+  hw2reg.cqe_written.count = drive[41][63:0];
+  hw2reg.cqe_overrun.count = drive[42][63:0];
+  hw2reg.req_cqe_error.count = drive[43][63:0];
+  hw2reg.req_cqe_flush_error.count = drive[44][63:0];
+  hw2reg.bad_doorbells.count = drive[45][63:0];
+  hw2reg.axi_read_errors.count = drive[46][63:0];
+  hw2reg.axi_write_errors.count = drive[47][63:0];
+  hw2reg.commands.count = drive[48][63:0];
+  hw2reg.cycles.count = drive[49][63:0];
+  hw2reg.stall_rx_dma.count = drive[50][63:0];
+  hw2reg.stall_tx_mac.count = drive[51][63:0];
+  hw2reg.stall_tx_window.count = drive[52][63:0];
+  hw2reg.stall_tx_read.count = drive[53][63:0];
+  hw2reg.rx_drop[0].count = drive[54][63:0];
+  hw2reg.rx_drop[1].count = drive[55][63:0];
+  hw2reg.rx_drop[2].count = drive[56][63:0];
+  hw2reg.rx_drop[3].count = drive[57][63:0];
+  hw2reg.rx_drop[4].count = drive[58][63:0];
+  hw2reg.rx_drop[5].count = drive[59][63:0];
+  hw2reg.rx_drop[6].count = drive[60][63:0];
+  hw2reg.rx_drop[7].count = drive[61][63:0];
+  hw2reg.rx_drop[8].count = drive[62][63:0];
+  hw2reg.rx_drop[9].count = drive[63][63:0];
+  hw2reg.rx_drop[10].count = drive[64][63:0];
+  hw2reg.rx_drop[11].count = drive[65][63:0];
+  hw2reg.rx_drop[12].count = drive[66][63:0];
+  hw2reg.rx_drop[13].count = drive[67][63:0];
+  hw2reg.rx_drop[14].count = drive[68][63:0];
+  hw2reg.rx_drop[15].count = drive[69][63:0];
+  hw2reg.rx_drop[16].count = drive[70][63:0];
+  hw2reg.rx_drop[17].count = drive[71][63:0];
+  hw2reg.rx_drop[18].count = drive[72][63:0];
+  hw2reg.rx_drop[19].count = drive[73][63:0];
+  hw2reg.rx_drop[20].count = drive[74][63:0];
+  hw2reg.rx_drop[21].count = drive[75][63:0];
+  hw2reg.rx_drop[22].count = drive[76][63:0];
+  hw2reg.rx_drop[23].count = drive[77][63:0];
+  hw2reg.transport_drop[0].count = drive[78][63:0];
+  hw2reg.transport_drop[1].count = drive[79][63:0];
+  hw2reg.transport_drop[2].count = drive[80][63:0];
+  hw2reg.transport_drop[3].count = drive[81][63:0];
+  hw2reg.transport_drop[4].count = drive[82][63:0];
+  hw2reg.transport_drop[5].count = drive[83][63:0];
+  hw2reg.transport_drop[6].count = drive[84][63:0];
+  hw2reg.transport_drop[7].count = drive[85][63:0];
+  hw2reg.transport_drop[8].count = drive[86][63:0];
+  hw2reg.transport_drop[9].count = drive[87][63:0];
+  hw2reg.transport_drop[10].count = drive[88][63:0];
+  hw2reg.transport_drop[11].count = drive[89][63:0];
+  hw2reg.transport_drop[12].count = drive[90][63:0];
+  hw2reg.transport_drop[13].count = drive[91][63:0];
+endtask
 
 function automatic logic db_defined(input logic [11:0] offset);
   case (offset)

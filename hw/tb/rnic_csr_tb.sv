@@ -10,8 +10,6 @@ module rnic_csr_tb
 #(
   parameter int unsigned DataW = 64
 );
-  `include "rnic_csr_table.svh"
-
   localparam int Timeout = 2000;
   // Variables, so that the simulator does not unroll the loops.
   int num_csr = NumCsr, num_words = 32768;
@@ -24,7 +22,8 @@ module rnic_csr_tb
   logic [7:0] wstrb = '0;
   logic [1:0] bresp, rresp;
   csr_reg2hw_t reg2hw;
-  csr_hw2reg_t hw2reg = '0;
+  csr_hw2reg_t hw2reg;
+  `include "rnic_csr_table.svh"
   logic db_valid, db_ready = 0;
   logic [3:0] db_page;
   logic [11:0] db_offset;
@@ -73,7 +72,7 @@ module rnic_csr_tb
     if (arvalid && arready) ar_cycle <= cycle;
     if (rvalid && rready) r_cycle <= cycle;
     if (rst_n) begin
-      for (int i = 0; i < num_csr; i++) if (csr_qe(i, reg2hw)) qe_count[i]++;
+      for (int i = 0; i < num_csr; i++) if (qe[i]) qe_count[i]++;
       if (db_valid && db_ready) db_seen.push_back({db_page, db_offset, db_data});
       if (db_stuck_q && (!db_valid || {db_page, db_offset, db_data} != db_prev_q))
         $fatal(1, "doorbell changed before it was taken");
@@ -162,8 +161,8 @@ module rnic_csr_tb
   task automatic check_state(input string what);
     for (int i = 0; i < num_csr; i++) begin
       if (int'(entry[i].access) == AccRw || int'(entry[i].access) == AccWo) begin
-        if (csr_seen(i, reg2hw) !== value[i])
-          $fatal(1, "%s: hardware sees %h in register %h, want %h", what, csr_seen(i, reg2hw),
+        if (seen[i] !== value[i])
+          $fatal(1, "%s: hardware sees %h in register %h, want %h", what, seen[i],
                  entry[i].offset, value[i]);
         if (qe_count[i] != want_qe[i])
           $fatal(1, "%s: %0d pulses of register %h, want %0d", what, qe_count[i],
@@ -172,7 +171,7 @@ module rnic_csr_tb
     end
   endtask
 
-  task automatic write(input logic [16:0] addr, input logic [63:0] data, input logic [7:0] strb,
+  task automatic do_write(input logic [16:0] addr, input logic [63:0] data, input logic [7:0] strb,
                        input int delay);
     logic [1:0] touch, resp;
     logic ok;
@@ -215,7 +214,7 @@ module rnic_csr_tb
     if (db_seen.size() != 0) $fatal(1, "a doorbell that nobody rang");
   endtask
 
-  task automatic read(input logic [16:0] addr, input int delay);
+  task automatic do_read(input logic [16:0] addr, input int delay);
     logic [63:0] want, data;
     logic [1:0] resp;
     logic ok;
@@ -234,6 +233,50 @@ module rnic_csr_tb
     if (data !== want) $fatal(1, "read of %h: got %h, want %h", addr, data, want);
   endtask
 
+  // One process does all accesses, so that the simulator has one copy of the code above.
+  typedef enum {
+    OpNone,
+    OpWrite,
+    OpRead,
+    OpRawWrite,
+    OpRawRead
+  } op_e;
+  op_e op = OpNone;
+  logic [16:0] op_addr;
+  logic [63:0] op_data, raw_data;
+  logic [7:0] op_strb;
+  logic [1:0] raw_resp;
+  int op_delay;
+  initial begin
+    forever begin
+      while (op == OpNone) @(negedge clk);
+      case (op)
+        OpWrite: do_write(op_addr, op_data, op_strb, op_delay);
+        OpRead: do_read(op_addr, op_delay);
+        OpRawWrite: raw_write(op_addr, op_data, op_strb, op_delay, 0, 0, raw_resp);
+        default: raw_read(op_addr, 0, 0, raw_data, raw_resp);
+      endcase
+      op = OpNone;
+    end
+  end
+
+  task automatic start(input op_e kind, input logic [16:0] addr, input logic [63:0] data,
+                       input logic [7:0] strb, input int delay);
+    op_addr = addr;
+    op_data = data;
+    op_strb = strb;
+    op_delay = delay;
+    op = kind;
+    while (op != OpNone) @(negedge clk);
+  endtask
+  task automatic write(input logic [16:0] addr, input logic [63:0] data, input logic [7:0] strb,
+                       input int delay);
+    start(OpWrite, addr, data, strb, delay);
+  endtask
+  task automatic read(input logic [16:0] addr, input int delay);
+    start(OpRead, addr, '0, '0, delay);
+  endtask
+
   task automatic write_reg(input int i, input logic [63:0] v);
     if (entry[i].wide) write(entry[i].offset, v, 8'hff, 0);
     else if (entry[i].offset[2]) write(entry[i].offset, v << 32, 8'hf0, 0);
@@ -242,18 +285,20 @@ module rnic_csr_tb
 
   task automatic drive_ro(input int i, input logic [63:0] v);
     value[i] = v & entry[i].mask;
-    hw2reg = csr_drive(i, v, hw2reg);
+    drive[i] = v;
+    csr_apply();
   endtask
 
   task automatic pulse_w1c(input int i, input logic [63:0] v);
     value[i] |= v & entry[i].mask;
-    hw2reg = csr_drive(i, v, hw2reg);
+    drive[i] = v;
+    csr_apply();
     @(negedge clk);
-    hw2reg = csr_drive(i, '0, hw2reg);
+    drive[i] = '0;
+    csr_apply();
   endtask
 
   logic [63:0] d, high;
-  logic [1:0] resp;
   logic [16:0] addr;
   int n, accesses = 0, e;
 
@@ -261,6 +306,8 @@ module rnic_csr_tb
     for (int i = 0; i < 8192; i++) map[i] = '0;
     for (int i = 0; i < num_csr; i++) begin
       entry[i] = csr_entry(i);
+      drive[i] = '0;
+      csr_apply();
       value[i] = entry[i].reset;
       want_qe[i] = 0;
       map[entry[i].offset[15:3]] |= entry[i].wide ? 2'b11 : entry[i].offset[2] ? 2'b10 : 2'b01;
@@ -319,13 +366,16 @@ module rnic_csr_tb
           awvalid = 1;
           wvalid = 1;
           bready = 1;
-          hw2reg = csr_drive(i, k == 0 ? entry[i].mask : '0, hw2reg);
+          drive[i] = k == 0 ? entry[i].mask : '0;
+          csr_apply();
           @(negedge clk);
           awvalid = 0;
           wvalid = 0;
-          hw2reg = csr_drive(i, k == 1 ? entry[i].mask : '0, hw2reg);
+          drive[i] = k == 1 ? entry[i].mask : '0;
+          csr_apply();
           @(negedge clk);
-          hw2reg = csr_drive(i, '0, hw2reg);
+          drive[i] = '0;
+          csr_apply();
           repeat (2) @(negedge clk);
           bready = 0;
           value[i] = k == 1 ? entry[i].mask : '0;
@@ -335,11 +385,11 @@ module rnic_csr_tb
     end
 
     // The stated latencies and rates.
-    raw_write(CsrMacAddrOffset, 64'h0, 8'h00, 0, 0, 0, resp);
+    start(OpRawWrite, CsrMacAddrOffset, '0, '0, 0);
     if (b_cycle - aww_cycle != 2) $fatal(1, "write takes %0d cycles", b_cycle - aww_cycle);
-    raw_write(CsrMacAddrOffset, 64'h0, 8'h00, 3, 0, 0, resp);
+    start(OpRawWrite, CsrMacAddrOffset, '0, '0, 3);
     if (b_cycle - aww_cycle != 2) $fatal(1, "write, W first: %0d cycles", b_cycle - aww_cycle);
-    raw_read(CsrMacAddrOffset, 0, 0, d, resp);
+    start(OpRawRead, CsrMacAddrOffset, '0, '0, 0);
     if (r_cycle - ar_cycle != 3) $fatal(1, "read takes %0d cycles", r_cycle - ar_cycle);
     awaddr = CsrMacAddrOffset;
     wstrb = '0;
@@ -364,13 +414,17 @@ module rnic_csr_tb
     for (int i = 0; i < num_csr; i++) begin
       if (int'(entry[i].access) == AccRo && entry[i].wide && entry[i].mask == '1) begin
         drive_ro(i, 64'h11111111_ffffffff);
-        raw_read(entry[i].offset, 0, 0, d, resp);
+        start(OpRawRead, entry[i].offset, '0, '0, 0);
+        d = raw_data;
         drive_ro(i, 64'h22222222_00000000);
-        raw_read(entry[i].offset + 4, 0, 0, high, resp);
+        start(OpRawRead, entry[i].offset + 4, '0, '0, 0);
+        high = raw_data;
         if (high[63:32] !== 32'h11111111) $fatal(1, "torn read at %h: %h", entry[i].offset, high);
-        raw_read(entry[i].offset + 4, 0, 0, high, resp);
+        start(OpRawRead, entry[i].offset + 4, '0, '0, 0);
+        high = raw_data;
         if (high[63:32] !== 32'h22222222) $fatal(1, "stale high half: %h", high);
-        raw_read(entry[i].offset, 0, 0, d, resp);
+        start(OpRawRead, entry[i].offset, '0, '0, 0);
+        d = raw_data;
         if (d !== 64'h22222222_00000000) $fatal(1, "8-byte read: %h", d);
         read(entry[i].offset ^ 17'h8, 0);
         drive_ro(i, 64'h33333333_00000000);
