@@ -1,0 +1,752 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// The command processor with the real tables, CQE writer and AXI arbiters against a memory that stalls:
+// every command, every status and syndrome, both rings over several passes, drain, failing memory.
+
+module cmd_proc_tb #(
+  parameter int unsigned DataW = 64
+);
+  import rnic_pkg::*;
+  import rnic_regs_pkg::CmdOpcodeNop, rnic_regs_pkg::CmdOpcodeQueryDevice, rnic_regs_pkg::CmdOpcodeCreateMr,
+      rnic_regs_pkg::CmdOpcodeQueryMr, rnic_regs_pkg::CmdOpcodeDestroyMr, rnic_regs_pkg::CmdOpcodeCreateCq,
+      rnic_regs_pkg::CmdOpcodeQueryCq, rnic_regs_pkg::CmdOpcodeDestroyCq, rnic_regs_pkg::CmdOpcodeCreateQp,
+      rnic_regs_pkg::CmdOpcodeModifyQp, rnic_regs_pkg::CmdOpcodeQueryQp, rnic_regs_pkg::CmdOpcodeDestroyQp;
+  localparam int NumDrain = 3;
+  localparam logic [63:0] CmdBase = 64'h0000_0001_0000_0300;
+  localparam logic [63:0] RspBase = 64'h0000_0002_0001_0100;
+
+  localparam logic [7:0] Ok = 0, BadOpcode = 1, BadIndex = 2, Exists = 3, NotFound = 4, BadParam = 5, BadState = 6,
+      Busy = 7, ExecError = 8;
+  localparam logic [7:0] SynState = 1, SynType = 2, SynMtu = 3, SynSendCqn = 4, SynRecvCqn = 5, SynSqAddr = 6,
+      SynSqSize = 7, SynRqAddr = 8, SynRqSize = 9, SynDest = 10, SynCqAddr = 11, SynCqSize = 12, SynMrKey = 13,
+      SynMrLength = 14, SynMrAccess = 15;
+
+  logic clk = 0, rst_n = 0;
+  always #1 clk = !clk;
+  logic [63:0] now = 0;
+  always @(posedge clk) now <= now + 1;
+
+  // ---- the units ---------------------------------------------------------------------------------
+  logic enable = 0, stop = 0;
+  logic [3:0] log_size = 2;
+  logic [15:0] pi = 0, ci;
+  logic [2:0] ar_valid, ar_ready, r_valid, aw_valid, aw_ready, w_valid, w_ready, w_last, b_valid;
+  logic [2:0][63:0] ar_addr, aw_addr;
+  logic [2:0][7:0] ar_len, aw_len;
+  logic [DataW-1:0] r_data, w_data[3];
+  logic [DataW/8-1:0] w_strb[3];
+  logic r_last, r_err, b_err, rd_busy, wr_busy;
+
+  logic qp_cmd_valid, qp_cmd_rsp_valid, qp_cmd_rsp_ok;
+  qp_cmd_e qp_cmd_op;
+  qp_idx_t qp_cmd_idx;
+  qp_state_e qp_cmd_from;
+  qp_attr_t qp_cmd_attr, qp_cmd_rsp;
+  logic mr_cmd_valid, mr_cmd_we, mr_cmd_rsp_valid;
+  mr_idx_t mr_cmd_idx;
+  mr_t mr_cmd_mr, mr_cmd_rsp;
+  logic cq_cmd_valid, cq_cmd_ready, cq_cmd_rsp_valid;
+  cq_cmd_e cq_cmd_op;
+  cq_idx_t cq_cmd_idx;
+  logic [63:6] cq_cmd_addr;
+  logic [3:0] cq_cmd_log_size;
+  logic [7:0] cq_cmd_eqn;
+  cq_ctx_t cq_cmd_rsp;
+  logic rsp_adm_valid, rsp_adm_ready = 0, rsp_adm_rsp_valid = 0, req_adm_valid, req_adm_ready = 0, req_adm_rsp_valid = 0;
+  qp_admin_t rsp_adm, req_adm;
+  rsp_query_t rsp_adm_rsp = '0;
+  req_query_t req_adm_rsp = '0;
+  logic drain, ev_done, ev_error, ev_rd_err, ev_wr_err, idle, cqe_drain_done, cqe_idle;
+  logic [NumDrain-1:0] drain_done = '0;
+
+  cmd_proc #(.DataW(DataW), .NumDrain(NumDrain + 1)) dut (
+    .clk_i(clk), .rst_ni(rst_n), .enable_i(enable), .log_size_i(log_size), .cmdq_base_i(CmdBase[63:8]),
+    .cmdr_base_i(RspBase[63:8]), .pi_i(pi), .ci_o(ci), .stop_i(stop),
+    .ar_valid_o(ar_valid[0]), .ar_ready_i(ar_ready[0]), .ar_addr_o(ar_addr[0]), .ar_len_o(ar_len[0]),
+    .r_valid_i(r_valid[0]), .r_data_i(r_data), .r_last_i(r_last), .r_err_i(r_err),
+    .aw_valid_o(aw_valid[2]), .aw_ready_i(aw_ready[2]), .aw_addr_o(aw_addr[2]), .aw_len_o(aw_len[2]),
+    .w_valid_o(w_valid[2]), .w_ready_i(w_ready[2]), .w_data_o(w_data[2]), .w_strb_o(w_strb[2]),
+    .w_last_o(w_last[2]), .b_valid_i(b_valid[2]), .b_err_i(b_err),
+    .qp_cmd_valid_o(qp_cmd_valid), .qp_cmd_op_o(qp_cmd_op), .qp_cmd_idx_o(qp_cmd_idx),
+    .qp_cmd_from_o(qp_cmd_from), .qp_cmd_attr_o(qp_cmd_attr), .qp_cmd_rsp_valid_i(qp_cmd_rsp_valid),
+    .qp_cmd_rsp_ok_i(qp_cmd_rsp_ok), .qp_cmd_rsp_i(qp_cmd_rsp),
+    .mr_cmd_valid_o(mr_cmd_valid), .mr_cmd_we_o(mr_cmd_we), .mr_cmd_idx_o(mr_cmd_idx), .mr_cmd_mr_o(mr_cmd_mr),
+    .mr_cmd_rsp_valid_i(mr_cmd_rsp_valid), .mr_cmd_rsp_i(mr_cmd_rsp),
+    .cq_cmd_valid_o(cq_cmd_valid), .cq_cmd_ready_i(cq_cmd_ready), .cq_cmd_op_o(cq_cmd_op),
+    .cq_cmd_idx_o(cq_cmd_idx), .cq_cmd_addr_o(cq_cmd_addr), .cq_cmd_log_size_o(cq_cmd_log_size),
+    .cq_cmd_eqn_o(cq_cmd_eqn), .cq_cmd_rsp_valid_i(cq_cmd_rsp_valid), .cq_cmd_rsp_i(cq_cmd_rsp),
+    .rsp_adm_valid_o(rsp_adm_valid), .rsp_adm_ready_i(rsp_adm_ready), .rsp_adm_o(rsp_adm),
+    .rsp_adm_rsp_valid_i(rsp_adm_rsp_valid), .rsp_adm_rsp_i(rsp_adm_rsp),
+    .req_adm_valid_o(req_adm_valid), .req_adm_ready_i(req_adm_ready), .req_adm_o(req_adm),
+    .req_adm_rsp_valid_i(req_adm_rsp_valid), .req_adm_rsp_i(req_adm_rsp),
+    .drain_o(drain), .drain_done_i({cqe_drain_done, drain_done}),
+    .ev_done_o(ev_done), .ev_error_o(ev_error), .ev_axi_rd_err_o(ev_rd_err), .ev_axi_wr_err_o(ev_wr_err),
+    .idle_o(idle));
+
+  logic qp_err_valid = 0, qp_err_ready, errev_valid;
+  qp_idx_t qp_err_idx = '0, errev_idx;
+  logic [0:0] qp_req_ready, qp_rsp_valid;
+  qp_attr_t qp_rsp[1];
+  logic qp_drain_done, qp_fatal, qp_idle;
+  qp_table #(.NumPorts(1), .NumErr(1)) u_qp (
+    .clk_i(clk), .rst_ni(rst_n), .req_valid_i(1'b0), .req_ready_o(qp_req_ready), .req_idx_i('0),
+    .rsp_valid_o(qp_rsp_valid), .rsp_o(qp_rsp),
+    .cmd_valid_i(qp_cmd_valid), .cmd_op_i(qp_cmd_op), .cmd_idx_i(qp_cmd_idx), .cmd_from_i(qp_cmd_from),
+    .cmd_attr_i(qp_cmd_attr), .cmd_rsp_valid_o(qp_cmd_rsp_valid), .cmd_rsp_ok_o(qp_cmd_rsp_ok),
+    .cmd_rsp_o(qp_cmd_rsp), .err_valid_i(qp_err_valid), .err_ready_o(qp_err_ready), .err_idx_i(qp_err_idx),
+    .errev_valid_o(errev_valid), .errev_ready_i(1'b1), .errev_idx_o(errev_idx),
+    .drain_i(drain), .drain_done_o(qp_drain_done), .ev_fatal_o(qp_fatal), .idle_o(qp_idle));
+  logic [0:0] mr_req_ready, mr_rsp_valid;
+  mr_t mr_rsp[1];
+  mr_table #(.NumPorts(1)) u_mr (
+    .clk_i(clk), .rst_ni(rst_n), .req_valid_i(1'b0), .req_ready_o(mr_req_ready), .req_idx_i('0),
+    .rsp_valid_o(mr_rsp_valid), .rsp_o(mr_rsp),
+    .cmd_valid_i(mr_cmd_valid), .cmd_we_i(mr_cmd_we), .cmd_idx_i(mr_cmd_idx), .cmd_mr_i(mr_cmd_mr),
+    .cmd_rsp_valid_o(mr_cmd_rsp_valid), .cmd_rsp_o(mr_cmd_rsp));
+  logic cqe_ready, db_ready;
+  logic [6:0] cqe_ev;
+  cqe_writer #(.DataW(DataW)) u_cqe (
+    .clk_i(clk), .rst_ni(rst_n), .time_i(now), .in_valid_i(1'b0), .in_ready_o(cqe_ready), .in_i('0),
+    .db_valid_i(1'b0), .db_ready_o(db_ready), .db_cqn_i('0), .db_ci_i('0),
+    .cmd_valid_i(cq_cmd_valid), .cmd_ready_o(cq_cmd_ready), .cmd_op_i(cq_cmd_op), .cmd_idx_i(cq_cmd_idx),
+    .cmd_addr_i(cq_cmd_addr), .cmd_log_size_i(cq_cmd_log_size), .cmd_eqn_i(cq_cmd_eqn),
+    .cmd_rsp_valid_o(cq_cmd_rsp_valid), .cmd_rsp_o(cq_cmd_rsp),
+    .aw_valid_o(aw_valid[1]), .aw_ready_i(aw_ready[1]), .aw_addr_o(aw_addr[1]), .aw_len_o(aw_len[1]),
+    .w_valid_o(w_valid[1]), .w_ready_i(w_ready[1]), .w_data_o(w_data[1]), .w_strb_o(w_strb[1]),
+    .w_last_o(w_last[1]), .b_valid_i(b_valid[1]), .b_err_i(b_err),
+    .drain_i(drain), .drain_done_o(cqe_drain_done),
+    .ev_cqe_o(cqe_ev[0]), .ev_lost_o(cqe_ev[1]), .ev_overrun_o(cqe_ev[2]), .ev_error_o(cqe_ev[3]),
+    .ev_flush_o(cqe_ev[4]), .ev_bad_db_o(cqe_ev[5]), .ev_axi_err_o(cqe_ev[6]), .idle_o(cqe_idle));
+  assign ar_valid[2:1] = '0;
+  assign ar_addr[2:1] = '0;
+  assign ar_len[2:1] = '0;
+  assign aw_valid[0] = 0;
+  assign aw_addr[0] = '0;
+  assign aw_len[0] = '0;
+  assign w_valid[0] = 0;
+  assign w_data[0] = '0;
+  assign w_strb[0] = '0;
+  assign w_last[0] = 0;
+
+  logic [3:0] awid, bid, arid, rid;
+  logic [63:0] awaddr, araddr;
+  logic [7:0] awlen, arlen;
+  logic [2:0] awsize, arsize;
+  logic [1:0] awburst, arburst, bresp, rresp;
+  logic awvalid, awready, wlast, wvalid, wready, bvalid, bready, arvalid, arready, rlast, rvalid, rready;
+  logic [DataW-1:0] wdata, rdata;
+  logic [DataW/8-1:0] wstrb;
+  axi_rd_arb #(.DataW(DataW)) u_rd (
+    .clk_i(clk), .rst_ni(rst_n), .stop_i(stop), .busy_o(rd_busy),
+    .ar_valid_i(ar_valid), .ar_ready_o(ar_ready), .ar_addr_i(ar_addr), .ar_len_i(ar_len),
+    .r_valid_o(r_valid), .r_data_o(r_data), .r_last_o(r_last), .r_err_o(r_err),
+    .m_axi_arid_o(arid), .m_axi_araddr_o(araddr), .m_axi_arlen_o(arlen), .m_axi_arsize_o(arsize),
+    .m_axi_arburst_o(arburst), .m_axi_arvalid_o(arvalid), .m_axi_arready_i(arready), .m_axi_rid_i(rid),
+    .m_axi_rdata_i(rdata), .m_axi_rresp_i(rresp), .m_axi_rlast_i(rlast), .m_axi_rvalid_i(rvalid),
+    .m_axi_rready_o(rready));
+  axi_wr_mux #(.DataW(DataW)) u_wr (
+    .clk_i(clk), .rst_ni(rst_n), .stop_i(stop), .busy_o(wr_busy),
+    .aw_valid_i(aw_valid), .aw_ready_o(aw_ready), .aw_addr_i(aw_addr), .aw_len_i(aw_len),
+    .w_valid_i(w_valid), .w_ready_o(w_ready), .w_data_i(w_data), .w_strb_i(w_strb), .w_last_i(w_last),
+    .b_valid_o(b_valid), .b_err_o(b_err),
+    .m_axi_awid_o(awid), .m_axi_awaddr_o(awaddr), .m_axi_awlen_o(awlen), .m_axi_awsize_o(awsize),
+    .m_axi_awburst_o(awburst), .m_axi_awvalid_o(awvalid), .m_axi_awready_i(awready),
+    .m_axi_wdata_o(wdata), .m_axi_wstrb_o(wstrb), .m_axi_wlast_o(wlast), .m_axi_wvalid_o(wvalid),
+    .m_axi_wready_i(wready), .m_axi_bid_i(bid), .m_axi_bresp_i(bresp), .m_axi_bvalid_i(bvalid),
+    .m_axi_bready_o(bready));
+  axi_mem #(.DataW(DataW)) u_mem (
+    .clk_i(clk), .rst_ni(rst_n),
+    .awid_i(awid), .awaddr_i(awaddr), .awlen_i(awlen), .awsize_i(awsize), .awburst_i(awburst),
+    .awvalid_i(awvalid), .awready_o(awready), .wdata_i(wdata), .wstrb_i(wstrb), .wlast_i(wlast),
+    .wvalid_i(wvalid), .wready_o(wready), .bid_o(bid), .bresp_o(bresp), .bvalid_o(bvalid), .bready_i(bready),
+    .arid_i(arid), .araddr_i(araddr), .arlen_i(arlen), .arsize_i(arsize), .arburst_i(arburst),
+    .arvalid_i(arvalid), .arready_o(arready), .rid_o(rid), .rdata_o(rdata), .rresp_o(rresp), .rlast_o(rlast),
+    .rvalid_o(rvalid), .rready_i(rready));
+
+  // ---- owners of QP state: remember what they were told, answer queries ------------------------------
+  int adm_inits_rsp = 0, adm_inits_req = 0, rsp_wait = 0, req_wait = 0;
+  qp_admin_t last_rsp, last_req;
+  function automatic rsp_query_t rsp_answer(input qp_idx_t qp);
+    return '{expected_psn: 24'h100000 | 24'(qp), msn: 24'h200000 | 24'(qp)};
+  endfunction
+  function automatic req_query_t req_answer(input qp_idx_t qp);
+    return '{next_psn: 24'h300000 | 24'(qp), una_psn: 24'h400000 | 24'(qp), pi: 16'h5000 | 16'(qp),
+             next: 16'h6000 | 16'(qp), ci: 16'h7000 | 16'(qp)};
+  endfunction
+  always @(negedge clk) begin
+    rsp_adm_rsp_valid = 0;
+    req_adm_rsp_valid = 0;
+    if (rsp_adm_ready) begin
+      rsp_adm_ready = 0;
+      rsp_wait = 1 + int'($urandom() % 5);
+    end else if (rsp_wait > 0) begin
+      rsp_wait--;
+      if (rsp_wait == 0) begin
+        rsp_adm_rsp_valid = 1;
+        rsp_adm_rsp = rsp_answer(last_rsp.qp);
+      end
+    end else if (rsp_adm_valid && ($urandom() % 2) == 0) begin
+      rsp_adm_ready = 1;
+      last_rsp = rsp_adm;
+      if (rsp_adm.op == QpStateInit) adm_inits_rsp++;
+    end
+    if (req_adm_ready) begin
+      req_adm_ready = 0;
+      req_wait = 1 + int'($urandom() % 5);
+    end else if (req_wait > 0) begin
+      req_wait--;
+      if (req_wait == 0) begin
+        req_adm_rsp_valid = 1;
+        req_adm_rsp = req_answer(last_req.qp);
+      end
+    end else if (req_adm_valid && ($urandom() % 2) == 0) begin
+      req_adm_ready = 1;
+      last_req = req_adm;
+      if (req_adm.op == QpStateInit) adm_inits_req++;
+    end
+  end
+
+  // ---- blocks that drain ------------------------------------------------------------------------------
+  int drain_rounds = 0, drain_wait[NumDrain];
+  logic drain_old = 0, drain_block = 0;
+  always @(negedge clk) begin
+    if (drain_old && !drain) begin
+      drain_rounds++;
+      if (!(&drain_done)) $fatal(1, "round ended before all blocks were done");
+    end
+    drain_old = drain;
+    for (int i = 0; i < NumDrain; i++) begin
+      if (!drain) begin
+        drain_done[i] = 0;
+        drain_wait[i] = int'($urandom() % 20);
+      end else if (drain_wait[i] > 0) drain_wait[i]--;
+      else if (!(drain_block && i == 1)) drain_done[i] = 1;
+    end
+  end
+
+  // ---- software --------------------------------------------------------------------------------------------
+  rnic_regs_pkg::qp_context_t qc;
+  rnic_regs_pkg::mr_entry_t mc;
+  rnic_regs_pkg::cq_context_t cc;
+  rnic_regs_pkg::rsp_header_t rh;
+  rnic_regs_pkg::qp_context_t rq;
+  rnic_regs_pkg::mr_entry_t rm;
+  rnic_regs_pkg::cq_context_t rc;
+  rnic_regs_pkg::device_caps_t rd;
+  logic [2047:0] slot, answer;
+  int errors = 0, dones = 0, commands = 0, rd_errs = 0, wr_errs = 0, fatals = 0;
+  always @(posedge clk) if (rst_n) begin
+    if (ev_error) errors++;
+    if (ev_done) dones++;
+    if (ev_rd_err) rd_errs++;
+    if (ev_wr_err) wr_errs++;
+    if (qp_fatal) fatals++;
+  end
+  logic [15:0] sequence_no = 16'h7ff0;
+
+  // Tasks are copied to where they are called: the work is done once, in a process that they ask.
+  logic t_go = 0, t_post = 0, t_check = 0;
+  logic [7:0] t_op, t_status, t_syndrome;
+  logic [31:0] t_object;
+  logic [1535:0] t_body;
+  rnic_regs_pkg::qp_context_t t_want;
+  logic [63:0] t_at;
+  logic t_phase;
+  int t_waits;
+
+  always @(negedge clk) if (t_go) begin
+    t_at = RspBase + 64'(256 * (int'(pi) % (1 << log_size)));
+    t_phase = ((int'(pi) >> log_size) & 1) == 0;
+    if (u_mem.get(t_at + 15) >> 7 == 8'(t_phase)) $fatal(1, "slot %0d is valid before the command", pi);
+    // answers must overwrite all of the slot
+    for (int i = 0; i < 255; i++) if (i != 15) u_mem.mem[t_at + 64'(i)] = 8'hee;
+    sequence_no++;
+    slot = '0;
+    slot[7:0] = t_op;
+    slot[31:16] = sequence_no;
+    slot[63:32] = t_object;
+    slot[128+:1536] = t_body;
+    t_at = CmdBase + 64'(256 * (int'(pi) % (1 << log_size)));
+    for (int i = 0; i < 256; i++) u_mem.mem[t_at + 64'(i)] = slot[8*i+:8];
+    @(negedge clk);
+    pi++;
+    if (!t_post) begin
+      t_waits = 0;
+      while (ci != pi && t_waits < 20000) begin
+        @(negedge clk);
+        t_waits++;
+      end
+      if (ci != pi) $fatal(1, "command not answered: ci %0d, want %0d", ci, pi);
+      commands++;
+      t_at = RspBase + 64'(256 * (int'(pi - 16'd1) % (1 << log_size)));
+      for (int i = 0; i < 256; i++) answer[8*i+:8] = u_mem.get(t_at + 64'(i));
+      rh = answer[127:0];
+      rm = answer[128+:384];
+      rc = answer[128+:256];
+      rq = answer[128+:1536];
+      rd = answer[128+:512];
+      if (rh.status != t_status || rh.syndrome != t_syndrome)
+        $fatal(1, "op %0d object %h: status %0d syndrome %0d, want %0d %0d", t_op, t_object, rh.status,
+               rh.syndrome, t_status, t_syndrome);
+      if (t_status != ExecError && (rh.seq != sequence_no || rh.object != t_object)) $fatal(1, "header %h", rh);
+      if (rh.phase != t_phase) $fatal(1, "phase");
+      if (answer[126:64] != 0 || answer[2047:1664] != 0) $fatal(1, "rest of the slot: %h", answer);
+      if (!(t_op inside {CmdOpcodeQueryDevice, CmdOpcodeQueryMr, CmdOpcodeQueryCq, CmdOpcodeQueryQp} &&
+            t_status == Ok) && answer[1663:128] != 0) $fatal(1, "body without query");
+      if (t_check) begin
+        t_want.next_psn = 24'h300000 | 24'(t_object[7:0]);
+        t_want.una_psn = 24'h400000 | 24'(t_object[7:0]);
+        t_want.sq_pi = 16'h5000 | 16'(t_object[7:0]);
+        t_want.sq_next = 16'h6000 | 16'(t_object[7:0]);
+        t_want.sq_ci = 16'h7000 | 16'(t_object[7:0]);
+        t_want.expected_psn = 24'h100000 | 24'(t_object[7:0]);
+        t_want.msn = 24'h200000 | 24'(t_object[7:0]);
+        if (rq != t_want) $fatal(1, "QP %h:\n got %h\nwant %h", t_object, rq, t_want);
+      end
+    end
+    t_go = 0;
+  end
+
+  task automatic ask(input logic post_only, input logic check, input logic [7:0] op, input logic [31:0] object,
+                     input logic [7:0] status, input logic [7:0] syndrome);
+    t_post = post_only;
+    t_check = check;
+    t_op = op;
+    t_object = object;
+    t_status = status;
+    t_syndrome = syndrome;
+    t_go = 1;
+    do @(negedge clk); while (t_go);
+  endtask
+
+  task automatic post(input logic [7:0] op, input logic [31:0] object, input logic [1535:0] body);
+    t_body = body;
+    ask(1, 0, op, object, 0, 0);
+  endtask
+
+  task automatic run(input logic [7:0] op, input logic [31:0] object, input logic [1535:0] body,
+                     input logic [7:0] status, input logic [7:0] syndrome);
+    t_body = body;
+    ask(0, 0, op, object, status, syndrome);
+  endtask
+
+  // what a query of this QP must show
+  task automatic check_qp(input logic [31:0] qpn, input rnic_regs_pkg::qp_context_t expected);
+    t_want = expected;
+    t_body = '0;
+    ask(0, 1, CmdOpcodeQueryQp, qpn, Ok, 0);
+  endtask
+
+  task automatic modify(input logic [31:0] qpn, input rnic_regs_pkg::qp_context_t c, input logic [7:0] state,
+                        input logic [7:0] status, input logic [7:0] syndrome);
+    t_body = c;
+    t_body[7:0] = state;
+    ask(0, 0, CmdOpcodeModifyQp, qpn, status, syndrome);
+  endtask
+
+  task automatic wait_answer(input logic [15:0] n);
+    int waits;
+    waits = 0;
+    while (ci != n && waits < 20000) begin
+      @(negedge clk);
+      waits++;
+    end
+    if (ci != n) $fatal(1, "command not answered: ci %0d, want %0d", ci, n);
+  endtask
+
+  function automatic rnic_regs_pkg::qp_context_t rand_ctx();
+    rnic_regs_pkg::qp_context_t c;
+    c = '0;
+    c.qp_type = 2;
+    c.path_mtu = 8'(1 + $urandom() % 5);
+    {c.remote_write, c.remote_read, c.remote_atomic, c.ipv6, c.vlan} = 5'($urandom());
+    c.pd = 24'($urandom());
+    c.dest_qpn = 24'(2 + $urandom() % 10000);
+    c.sq_psn = 24'($urandom());
+    c.rq_psn = 24'($urandom());
+    c.send_cqn = 5;
+    c.recv_cqn = 255;
+    c.pkey = 16'($urandom());
+    c.timeout = 8'($urandom() % 32);
+    c.retry_cnt = 8'($urandom() % 8);
+    c.sq_addr = {$urandom(), $urandom()} & ~64'h7f;
+    c.rq_addr = {$urandom(), $urandom()} & ~64'h3f;
+    c.log_sq_size = 8'($urandom() % 16);
+    c.log_rq_size = 8'($urandom() % 16);
+    c.rnr_retry = 8'($urandom() % 8);
+    c.min_rnr_timer = 8'($urandom() % 32);
+    c.max_rd_atomic = 8'($urandom());
+    c.max_dest_rd_atomic = 8'($urandom());
+    c.udp_sport = 16'($urandom());
+    c.dmac = 48'({$urandom(), $urandom()});
+    c.vlan_tci = 16'($urandom());
+    c.hop_limit = 8'($urandom());
+    c.traffic_class = 8'($urandom());
+    c.flow_label = 24'($urandom()) & 24'h0fffff;
+    c.sgid = {$urandom(), $urandom(), $urandom(), $urandom()};
+    c.dgid = {$urandom(), $urandom(), $urandom(), $urandom()};
+    return c;
+  endfunction
+
+  task automatic err_qp(input qp_idx_t idx);
+    qp_err_valid = 1;
+    qp_err_idx = idx;
+    do @(posedge clk); while (!qp_err_ready);
+    @(negedge clk);
+    qp_err_valid = 0;
+    @(negedge clk);
+  endtask
+
+  rnic_regs_pkg::qp_context_t a, b, want;
+  localparam logic [31:0] Q = 32'h1ab;
+  int n, m;
+
+  initial begin
+    for (int i = 0; i < NumDrain; i++) drain_wait[i] = 0;
+    repeat (4) @(negedge clk);
+    rst_n = 1;
+    repeat (4) @(negedge clk);
+    enable = 1;
+    @(negedge clk);
+
+    // device
+    run(CmdOpcodeNop, 0, '0, Ok, 0);
+    run(CmdOpcodeQueryDevice, 0, '0, Ok, 0);
+    if (rd.num_qp != 256 || rd.num_cq != 256 || rd.num_mr != 1024 || rd.first_qpn != 256 || rd.max_sge != 4 ||
+        rd.log_max_queue != 15 || rd.max_inflight != 128 || rd.data_width != DataW || rd.max_frame != 9216)
+      $fatal(1, "caps %h", rd);
+    run(2, 0, '0, BadOpcode, 0);
+    run(8'hff, 0, '0, BadOpcode, 0);
+    run(52, 0, '0, BadOpcode, 0);
+
+    // memory regions
+    mc = '{key: 32'h0003ff5a, pd: 24'habcdef, local_write: 1, remote_write: 1, remote_read: 1, remote_atomic: 0,
+           va: 64'h7fff_1234_5678_9abc, length: 64'h0001_0000_0000_0000, iova: 64'h0000_1111_2222_3333, default: '0};
+    run(CmdOpcodeQueryMr, 1023, '0, NotFound, 0);
+    run(CmdOpcodeDestroyMr, 1023, '0, NotFound, 0);
+    run(CmdOpcodeCreateMr, 1024, mc, BadIndex, 0);
+    run(CmdOpcodeQueryMr, 32'h80000000, '0, BadIndex, 0);
+    run(CmdOpcodeDestroyMr, 1024, '0, BadIndex, 0);
+    run(CmdOpcodeCreateMr, 1022, mc, BadParam, SynMrKey);
+    begin
+      automatic rnic_regs_pkg::mr_entry_t x = mc;
+      x.key = 32'h0103ff5a;
+      run(CmdOpcodeCreateMr, 1023, x, BadParam, SynMrKey);
+      x = mc; x.length = 0;
+      run(CmdOpcodeCreateMr, 1023, x, BadParam, SynMrLength);
+      x = mc; x.length = (64'd1 << 48) + 1;
+      run(CmdOpcodeCreateMr, 1023, x, BadParam, SynMrLength);
+      x = mc; x.va = ~64'd0 - 64'h7fff; x.length = 64'h8000;
+      run(CmdOpcodeCreateMr, 1023, x, BadParam, SynMrLength);
+      x = mc; x.iova = ~64'd0 - 64'h10; x.length = 64'h12;
+      run(CmdOpcodeCreateMr, 1023, x, BadParam, SynMrLength);
+      x = mc; x.local_write = 0;
+      run(CmdOpcodeCreateMr, 1023, x, BadParam, SynMrAccess);
+      x = mc; x.local_write = 0; x.remote_write = 0; x.remote_atomic = 1;
+      run(CmdOpcodeCreateMr, 1023, x, BadParam, SynMrAccess);
+      run(CmdOpcodeQueryMr, 1023, '0, NotFound, 0);
+      run(CmdOpcodeCreateMr, 1023, mc, Ok, 0);
+      run(CmdOpcodeCreateMr, 1023, mc, Exists, 0);
+      run(CmdOpcodeQueryMr, 1023, '0, Ok, 0);
+      if (rm != mc) $fatal(1, "MR %h, want %h", rm, mc);
+      x = mc; x.key = 32'h00000001; x.va = ~64'd0 - 64'h7fff; x.length = 64'h7fff;
+      x.local_write = 0; x.remote_write = 0;
+      run(CmdOpcodeCreateMr, 0, x, Ok, 0);
+      run(CmdOpcodeQueryMr, 0, '0, Ok, 0);
+      if (rm != x) $fatal(1, "MR 0");
+    end
+    n = drain_rounds;
+    run(CmdOpcodeDestroyMr, 1023, '0, Ok, 0);
+    if (drain_rounds != n + 3) $fatal(1, "%0d drain rounds", drain_rounds - n);
+    run(CmdOpcodeQueryMr, 1023, '0, NotFound, 0);
+    run(CmdOpcodeQueryMr, 0, '0, Ok, 0);
+
+    // completion queues
+    cc = '{addr: 64'hfedc_ba98_7654_3240, log_size: 15, eqn: 8'h7, default: '0};
+    run(CmdOpcodeQueryCq, 5, '0, NotFound, 0);
+    run(CmdOpcodeDestroyCq, 5, '0, NotFound, 0);
+    run(CmdOpcodeCreateCq, 256, cc, BadIndex, 0);
+    run(CmdOpcodeQueryCq, 256, '0, BadIndex, 0);
+    run(CmdOpcodeDestroyCq, 256, '0, BadIndex, 0);
+    cc.addr[4] = 1;
+    run(CmdOpcodeCreateCq, 5, cc, BadParam, SynCqAddr);
+    cc.addr[4] = 0; cc.log_size = 0;
+    run(CmdOpcodeCreateCq, 5, cc, BadParam, SynCqSize);
+    cc.log_size = 16;
+    run(CmdOpcodeCreateCq, 5, cc, BadParam, SynCqSize);
+    cc.log_size = 15;
+    run(CmdOpcodeCreateCq, 5, cc, Ok, 0);
+    run(CmdOpcodeCreateCq, 5, cc, Exists, 0);
+    run(CmdOpcodeQueryCq, 5, '0, Ok, 0);
+    if (rc != cc) $fatal(1, "CQ %h, want %h", rc, cc);
+    cc.log_size = 1;
+    run(CmdOpcodeCreateCq, 255, cc, Ok, 0);
+    run(CmdOpcodeCreateCq, 9, cc, Ok, 0);
+
+    // queue pairs: creation
+    a = rand_ctx();
+    a.state = 0;
+    run(CmdOpcodeQueryQp, Q, '0, NotFound, 0);
+    run(CmdOpcodeModifyQp, Q, a, NotFound, 0);
+    run(CmdOpcodeDestroyQp, Q, '0, NotFound, 0);
+    run(CmdOpcodeCreateQp, 32'h0ff, a, BadIndex, 0);
+    run(CmdOpcodeCreateQp, 32'h200, a, BadIndex, 0);
+    run(CmdOpcodeQueryQp, 32'h010001ab, '0, BadIndex, 0);
+    run(CmdOpcodeModifyQp, 32'h0, a, BadIndex, 0);
+    run(CmdOpcodeDestroyQp, 32'h1, '0, BadIndex, 0);
+    b = a; b.state = 1;
+    run(CmdOpcodeCreateQp, Q, b, BadParam, SynState);
+    b = a; b.qp_type = 3;
+    run(CmdOpcodeCreateQp, Q, b, BadParam, SynType);
+    b = a; b.send_cqn = 6;
+    run(CmdOpcodeCreateQp, Q, b, BadParam, SynSendCqn);
+    b = a; b.send_cqn = 24'h010005;
+    run(CmdOpcodeCreateQp, Q, b, BadParam, SynSendCqn);
+    b = a; b.recv_cqn = 254;
+    run(CmdOpcodeCreateQp, Q, b, BadParam, SynRecvCqn);
+    b = a; b.recv_cqn = 24'h0001ff;
+    run(CmdOpcodeCreateQp, Q, b, BadParam, SynRecvCqn);
+    b = a; b.sq_addr[5] = 1;
+    run(CmdOpcodeCreateQp, Q, b, BadParam, SynSqAddr);
+    b = a; b.sq_addr[6] = 1; b.sq_stride128 = 1;
+    run(CmdOpcodeCreateQp, Q, b, BadParam, SynSqAddr);
+    b = a; b.log_sq_size = 16;
+    run(CmdOpcodeCreateQp, Q, b, BadParam, SynSqSize);
+    b = a; b.rq_addr[0] = 1;
+    run(CmdOpcodeCreateQp, Q, b, BadParam, SynRqAddr);
+    b = a; b.log_rq_size = 8'h80;
+    run(CmdOpcodeCreateQp, Q, b, BadParam, SynRqSize);
+    run(CmdOpcodeQueryQp, Q, '0, NotFound, 0);
+    // a refused creation uses no CQ
+    run(CmdOpcodeDestroyCq, 9, '0, Ok, 0);
+    n = adm_inits_rsp; m = adm_inits_req;
+    run(CmdOpcodeCreateQp, Q, a, Ok, 0);
+    if (adm_inits_rsp != n + 1 || adm_inits_req != m + 1) $fatal(1, "creation does not initialise");
+    run(CmdOpcodeCreateQp, Q, a, Exists, 0);
+    check_qp(Q, a);
+    run(CmdOpcodeDestroyCq, 5, '0, Busy, 0);
+    run(CmdOpcodeDestroyCq, 255, '0, Busy, 0);
+
+    // transitions that are not allowed
+    b = a;
+    modify(Q, b, 2, BadState, SynState);
+    modify(Q, b, 3, BadState, SynState);
+    modify(Q, b, 4, BadState, SynState);
+    modify(Q, b, 5, BadState, SynState);
+    modify(Q, b, 7, BadParam, SynState);
+    modify(Q, b, 8'h81, BadParam, SynState);
+
+    // to INIT: takes P_Key and rights, nothing else
+    b = rand_ctx();
+    b.send_cqn = a.send_cqn; b.recv_cqn = a.recv_cqn; b.sq_addr = a.sq_addr; b.rq_addr = a.rq_addr;
+    b.log_sq_size = a.log_sq_size; b.log_rq_size = a.log_rq_size;
+    want = a;
+    want.state = 1;
+    want.pkey = b.pkey;
+    {want.remote_write, want.remote_read, want.remote_atomic} = {b.remote_write, b.remote_read, b.remote_atomic};
+    begin
+      automatic rnic_regs_pkg::qp_context_t x = b;
+      x.qp_type = 4;
+      modify(Q, x, 1, BadParam, SynType);
+      x = b; x.send_cqn = 255;
+      modify(Q, x, 1, BadParam, SynSendCqn);
+      x = b; x.recv_cqn = 5;
+      modify(Q, x, 1, BadParam, SynRecvCqn);
+      x = b; x.sq_addr[40] = !x.sq_addr[40];
+      modify(Q, x, 1, BadParam, SynSqAddr);
+      x = b; x.sq_stride128 = 1;
+      modify(Q, x, 1, BadParam, SynSqAddr);
+      x = b; x.log_sq_size = x.log_sq_size ^ 1;
+      modify(Q, x, 1, BadParam, SynSqSize);
+      x = b; x.rq_addr[40] = !x.rq_addr[40];
+      modify(Q, x, 1, BadParam, SynRqAddr);
+      x = b; x.log_rq_size = x.log_rq_size | 8'h10;
+      modify(Q, x, 1, BadParam, SynRqSize);
+    end
+    check_qp(Q, a);
+    modify(Q, b, 1, Ok, 0);
+    check_qp(Q, want);
+    modify(Q, b, 1, Ok, 0);
+    modify(Q, b, 3, BadState, SynState);
+
+    // to RTR: the address vector; the responder starts
+    b.path_mtu = 0;
+    modify(Q, b, 2, BadParam, SynMtu);
+    b.path_mtu = 6;
+    modify(Q, b, 2, BadParam, SynMtu);
+    b.path_mtu = 3; b.dest_qpn = 1;
+    modify(Q, b, 2, BadParam, SynDest);
+    b.dest_qpn = 24'hffffff;
+    modify(Q, b, 2, BadParam, SynDest);
+    b.dest_qpn = 24'h3ffe12;
+    check_qp(Q, want);
+    n = adm_inits_rsp; m = adm_inits_req;
+    modify(Q, b, 2, Ok, 0);
+    if (adm_inits_rsp != n + 1 || adm_inits_req != m || last_rsp.psn != b.rq_psn || last_rsp.qp != Q[7:0])
+      $fatal(1, "responder not started");
+    begin
+      automatic rnic_regs_pkg::qp_context_t x = want;
+      want = b;
+      want.state = 2;
+      want.pd = x.pd; want.pkey = x.pkey; want.sq_psn = x.sq_psn; want.timeout = x.timeout;
+      want.retry_cnt = x.retry_cnt; want.rnr_retry = x.rnr_retry; want.max_rd_atomic = x.max_rd_atomic;
+    end
+    check_qp(Q, want);
+    modify(Q, b, 2, BadState, SynState);
+    modify(Q, b, 4, BadState, SynState);
+
+    // to RTS: the requester starts
+    n = adm_inits_rsp; m = adm_inits_req;
+    b.sq_psn = 24'hfffff0;
+    b.rq_psn = ~b.rq_psn;
+    b.dest_qpn = 24'h2;
+    modify(Q, b, 3, Ok, 0);
+    if (adm_inits_rsp != n || adm_inits_req != m + 1 || last_req.psn != 24'hfffff0 || last_req.qp != Q[7:0])
+      $fatal(1, "requester not started");
+    want.state = 3; want.sq_psn = b.sq_psn; want.timeout = b.timeout; want.retry_cnt = b.retry_cnt;
+    want.rnr_retry = b.rnr_retry; want.max_rd_atomic = b.max_rd_atomic;
+    check_qp(Q, want);
+    m = adm_inits_req;
+    b.sq_psn = 24'h123456;
+    b.remote_write = !b.remote_write;
+    want.remote_write = b.remote_write;
+    modify(Q, b, 3, Ok, 0);
+    check_qp(Q, want);
+    modify(Q, b, 4, Ok, 0);
+    want.state = 4;
+    check_qp(Q, want);
+    modify(Q, b, 4, Ok, 0);
+    modify(Q, b, 1, BadState, SynState);
+    modify(Q, b, 3, Ok, 0);
+    want.state = 3;
+    if (adm_inits_req != m) $fatal(1, "requester started again");
+    modify(Q, b, 2, BadState, SynState);
+    modify(Q, b, 5, BadState, SynState);
+
+    // a QP that failed by itself
+    err_qp(8'hab);
+    want.state = 6;
+    check_qp(Q, want);
+    if (fatals != 1) $fatal(1, "fatals %0d", fatals);
+    modify(Q, b, 3, BadState, SynState);
+    modify(Q, b, 6, Ok, 0);
+    n = drain_rounds;
+    modify(Q, '0, 0, Ok, 0);
+    if (drain_rounds != n + 3) $fatal(1, "reset drained %0d rounds", drain_rounds - n);
+    want.state = 0;
+    check_qp(Q, want);
+    modify(Q, '0, 6, Ok, 0);
+    modify(Q, '0, 0, Ok, 0);
+
+    // a QP that fails while a transition is under way stays failed (the write of the table loses)
+    modify(Q, b, 1, Ok, 0);
+    b.dest_qpn = 24'h77;
+    begin
+      automatic rnic_regs_pkg::qp_context_t x = b;
+      x.state = 2;
+      post(CmdOpcodeModifyQp, Q, x);
+      while (!rsp_adm_valid) @(negedge clk);
+      err_qp(8'hab);
+      wait_answer(pi);
+      commands++;
+      if (u_mem.get(RspBase + 64'(256 * (int'(pi - 1) % 4))) != BadState) $fatal(1, "late write went through");
+    end
+    want.state = 6;
+    want.pkey = b.pkey;
+    {want.remote_write, want.remote_read, want.remote_atomic} = {b.remote_write, b.remote_read, b.remote_atomic};
+    check_qp(Q, want);
+
+    // destruction waits for every block
+    drain_block = 1;
+    n = drain_rounds;
+    post(CmdOpcodeDestroyQp, Q, '0);
+    repeat (500) @(negedge clk);
+    if (ci == pi) $fatal(1, "QP destroyed while a block holds its work");
+    drain_block = 0;
+    wait_answer(pi);
+    commands++;
+    if (drain_rounds != n + 3) $fatal(1, "destroy drained %0d rounds", drain_rounds - n);
+    if (u_mem.get(RspBase + 64'(256 * (int'(pi - 1) % 4))) != Ok) $fatal(1, "destroy");
+    run(CmdOpcodeQueryQp, Q, '0, NotFound, 0);
+
+    // CQs: users are counted per QP and direction
+    a = rand_ctx();
+    a.state = 0; a.send_cqn = 5; a.recv_cqn = 5;
+    run(CmdOpcodeCreateQp, 32'h100, a, Ok, 0);
+    run(CmdOpcodeCreateQp, 32'h1ff, a, Ok, 0);
+    run(CmdOpcodeDestroyQp, 32'h100, '0, Ok, 0);
+    run(CmdOpcodeDestroyCq, 5, '0, Busy, 0);
+    run(CmdOpcodeDestroyCq, 255, '0, Ok, 0);
+    run(CmdOpcodeDestroyQp, 32'h1ff, '0, Ok, 0);
+    n = drain_rounds;
+    run(CmdOpcodeDestroyCq, 5, '0, Ok, 0);
+    if (drain_rounds != n + 3) $fatal(1, "CQ destroy drained %0d rounds", drain_rounds - n);
+    run(CmdOpcodeQueryCq, 5, '0, NotFound, 0);
+    run(CmdOpcodeCreateQp, 32'h100, a, BadParam, SynSendCqn);
+
+    // several at once, over the end of the ring
+    for (int k = 0; k < 5; k++) begin
+      n = int'(pi);
+      for (int j = 0; j < 4; j++) begin
+        post(CmdOpcodeNop, 32'(k * 4 + j), '0);
+        commands++;
+      end
+      wait_answer(16'(n + 4));
+      for (int j = 0; j < 4; j++)
+        if (u_mem.get(RspBase + 64'(256 * ((n + j) % 4) + 4)) != 8'(k * 4 + j)) $fatal(1, "order of answers");
+    end
+
+    // memory that refuses the command, then the answer
+    if (errors != 0) $fatal(1, "%0d errors so far", errors);
+    u_mem.err_lo = CmdBase;
+    u_mem.err_hi = CmdBase + 1024;
+    run(CmdOpcodeCreateMr, 7, mc, ExecError, 0);
+    repeat (3) @(negedge clk);
+    if (errors != 1 || rd_errs != 1) $fatal(1, "read error not told");
+    u_mem.err_lo = RspBase;
+    u_mem.err_hi = RspBase + 1024;
+    post(CmdOpcodeNop, 0, '0);
+    wait_answer(pi);
+    commands++;
+    repeat (3) @(negedge clk);
+    if (errors != 2 || wr_errs != 2) $fatal(1, "write errors %0d %0d", errors, wr_errs);
+    u_mem.err_lo = '1;
+    u_mem.err_hi = '0;
+    for (int i = 0; i < 256; i++) u_mem.mem[RspBase + 64'(256 * (int'(pi - 1) % 4) + i)] = 0;
+
+    // a producer index too far ahead does nothing
+    n = int'(pi);
+    m = dones;
+    pi = 16'(n + 5);
+    repeat (1000) @(negedge clk);
+    if (dones != m || errors != 3) $fatal(1, "index too far: %0d commands, %0d errors", dones - m, errors);
+    pi = 16'(n);
+    // stop: no new command; idle shows it
+    stop = 1;
+    post(CmdOpcodeNop, 0, '0);
+    repeat (200) @(negedge clk);
+    if (dones != m) $fatal(1, "command while stopped");
+    stop = 0;
+    wait_answer(pi);
+    commands++;
+
+    // the ring starts again at slot 0, phase 1, with another size
+    enable = 0;
+    repeat (5) @(negedge clk);
+    if (!idle) $fatal(1, "not idle");
+    pi = 0;
+    log_size = 0;
+    for (int i = 0; i < 1024; i++) u_mem.mem[RspBase + 64'(i)] = 0;
+    enable = 1;
+    repeat (5) @(negedge clk);
+    if (ci != 0) $fatal(1, "ring not restarted");
+    run(CmdOpcodeNop, 3, '0, Ok, 0);
+    run(CmdOpcodeNop, 4, '0, Ok, 0);
+    run(CmdOpcodeQueryMr, 0, '0, Ok, 0);
+    repeat (5) @(negedge clk);
+    if (dones != commands) $fatal(1, "%0d done, %0d commands", dones, commands);
+    if (!idle || rd_busy || wr_busy) $fatal(1, "not idle at the end");
+    $display("PASS %0d commands", commands);
+    $finish;
+  end
+endmodule

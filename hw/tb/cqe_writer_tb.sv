@@ -1,0 +1,366 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// cqe_writer against a memory that stalls: software polls by the phase bit and compares every CQE, random CQs, ring
+// sizes and consumer doorbells over many passes; overrun at exactly the right CQE and forever after;
+// doorbells out of range; destruction; failing memory; drain.
+
+module cqe_writer_tb #(
+  parameter int unsigned DataW = 64
+);
+  import rnic_pkg::*;
+  localparam int NumRing = 4;
+
+  logic clk = 0, rst_n = 0;
+  always #1 clk = !clk;
+  logic [63:0] now = 64'hfff0;
+  always @(posedge clk) now <= now + 1;
+
+  logic in_valid = 0, in_ready, db_valid = 0, db_ready, cmd_valid = 0, cmd_ready, cmd_rsp_valid;
+  cqe_ev_t ev = '0;
+  logic [23:0] db_cqn = '0, db_ci = '0;
+  cq_cmd_e cmd_op = CqCmdQuery;
+  cq_idx_t cmd_idx = '0;
+  logic [63:6] cmd_addr = '0;
+  logic [3:0] cmd_log_size = '0;
+  logic [7:0] cmd_eqn = '0;
+  cq_ctx_t cmd_rsp;
+  logic [2:0] aw_valid, aw_ready, w_valid, w_ready, w_last, b_valid;
+  logic [2:0][63:0] aw_addr;
+  logic [2:0][7:0] aw_len;
+  logic [DataW-1:0] w_data[3];
+  logic [DataW/8-1:0] w_strb[3];
+  logic b_err, drain = 0, drain_done, idle, wr_busy;
+  logic ev_cqe, ev_lost, ev_overrun, ev_error, ev_flush, ev_bad_db, ev_axi_err;
+
+  cqe_writer #(.DataW(DataW)) dut (
+    .clk_i(clk), .rst_ni(rst_n), .time_i(now), .in_valid_i(in_valid), .in_ready_o(in_ready), .in_i(ev),
+    .db_valid_i(db_valid), .db_ready_o(db_ready), .db_cqn_i(db_cqn), .db_ci_i(db_ci),
+    .cmd_valid_i(cmd_valid), .cmd_ready_o(cmd_ready), .cmd_op_i(cmd_op), .cmd_idx_i(cmd_idx),
+    .cmd_addr_i(cmd_addr), .cmd_log_size_i(cmd_log_size), .cmd_eqn_i(cmd_eqn),
+    .cmd_rsp_valid_o(cmd_rsp_valid), .cmd_rsp_o(cmd_rsp),
+    .aw_valid_o(aw_valid[1]), .aw_ready_i(aw_ready[1]), .aw_addr_o(aw_addr[1]), .aw_len_o(aw_len[1]),
+    .w_valid_o(w_valid[1]), .w_ready_i(w_ready[1]), .w_data_o(w_data[1]), .w_strb_o(w_strb[1]),
+    .w_last_o(w_last[1]), .b_valid_i(b_valid[1]), .b_err_i(b_err),
+    .drain_i(drain), .drain_done_o(drain_done),
+    .ev_cqe_o(ev_cqe), .ev_lost_o(ev_lost), .ev_overrun_o(ev_overrun), .ev_error_o(ev_error),
+    .ev_flush_o(ev_flush), .ev_bad_db_o(ev_bad_db), .ev_axi_err_o(ev_axi_err), .idle_o(idle));
+  for (genvar i = 0; i < 3; i += 2) begin : gen_none
+    assign aw_valid[i] = 0;
+    assign aw_addr[i] = '0;
+    assign aw_len[i] = '0;
+    assign w_valid[i] = 0;
+    assign w_data[i] = '0;
+    assign w_strb[i] = '0;
+    assign w_last[i] = 0;
+  end
+
+  logic [3:0] awid, bid;
+  logic [63:0] awaddr;
+  logic [7:0] awlen;
+  logic [2:0] awsize;
+  logic [1:0] awburst, bresp;
+  logic awvalid, awready, wlast, wvalid, wready, bvalid, bready;
+  logic [DataW-1:0] wdata;
+  logic [DataW/8-1:0] wstrb;
+  logic [3:0] rid;
+  logic [DataW-1:0] rdata;
+  logic [1:0] rresp;
+  logic arready, rlast, rvalid;
+  axi_wr_mux #(.DataW(DataW)) u_wr (
+    .clk_i(clk), .rst_ni(rst_n), .stop_i(1'b0), .busy_o(wr_busy),
+    .aw_valid_i(aw_valid), .aw_ready_o(aw_ready), .aw_addr_i(aw_addr), .aw_len_i(aw_len),
+    .w_valid_i(w_valid), .w_ready_o(w_ready), .w_data_i(w_data), .w_strb_i(w_strb), .w_last_i(w_last),
+    .b_valid_o(b_valid), .b_err_o(b_err),
+    .m_axi_awid_o(awid), .m_axi_awaddr_o(awaddr), .m_axi_awlen_o(awlen), .m_axi_awsize_o(awsize),
+    .m_axi_awburst_o(awburst), .m_axi_awvalid_o(awvalid), .m_axi_awready_i(awready),
+    .m_axi_wdata_o(wdata), .m_axi_wstrb_o(wstrb), .m_axi_wlast_o(wlast), .m_axi_wvalid_o(wvalid),
+    .m_axi_wready_i(wready), .m_axi_bid_i(bid), .m_axi_bresp_i(bresp), .m_axi_bvalid_i(bvalid),
+    .m_axi_bready_o(bready));
+  axi_mem #(.DataW(DataW)) u_mem (
+    .clk_i(clk), .rst_ni(rst_n),
+    .awid_i(awid), .awaddr_i(awaddr), .awlen_i(awlen), .awsize_i(awsize), .awburst_i(awburst),
+    .awvalid_i(awvalid), .awready_o(awready), .wdata_i(wdata), .wstrb_i(wstrb), .wlast_i(wlast),
+    .wvalid_i(wvalid), .wready_o(wready), .bid_o(bid), .bresp_o(bresp), .bvalid_o(bvalid), .bready_i(bready),
+    .arid_i(4'd0), .araddr_i(64'd0), .arlen_i(8'd0), .arsize_i(3'd0), .arburst_i(2'd1), .arvalid_i(1'b0),
+    .arready_o(arready), .rid_o(rid), .rdata_o(rdata), .rresp_o(rresp), .rlast_o(rlast), .rvalid_o(rvalid),
+    .rready_i(1'b1));
+
+  // ---- rings ---------------------------------------------------------------------------------------------
+  logic [63:0] base[NumRing];
+  int log_size[NumRing], cqn[NumRing];
+  int sent[NumRing], seen[NumRing], rung[NumRing];   // CQEs made, read by software, given back
+  // expected CQEs, one queue with the ring's number
+  int q_ring[$];
+  cqe_ev_t q_ev[$];
+  int n_cqe = 0, n_lost = 0, n_overrun = 0, n_error = 0, n_flush = 0, n_bad = 0, n_axi = 0;
+  int w_error = 0, w_flush = 0, at;
+  rnic_regs_pkg::cqe_t c, w;
+  logic [63:0] last_time[NumRing];
+  logic in_acc = 0;
+
+  always @(posedge clk) if (rst_n) begin
+    in_acc = in_valid && in_ready;
+    if (ev_cqe) n_cqe++;
+    if (ev_lost) n_lost++;
+    if (ev_overrun) n_overrun++;
+    if (ev_error) n_error++;
+    if (ev_flush) n_flush++;
+    if (ev_bad_db) n_bad++;
+    if (ev_axi_err) n_axi++;
+  end
+
+  function automatic cqe_ev_t rand_ev(input int r);
+    cqe_ev_t e;
+    e.cqn = 8'(cqn[r]);
+    e.index = 16'($urandom());
+    e.opcode = 8'($urandom());
+    case ($urandom() % 4)
+      0: e.status = 8'd5;
+      1: e.status = 8'd10;
+      default: e.status = 8'd0;
+    endcase
+    e.qp = 8'($urandom());
+    e.syndrome = 8'($urandom());
+    e.byte_len = $urandom();
+    e.imm = $urandom();
+    e.src_qp = 24'($urandom());
+    {e.with_imm, e.with_inv, e.with_grh} = 3'($urandom());
+    return e;
+  endfunction
+
+  // software looks at one ring: 1 when a CQE was there
+  function automatic logic [255:0] slot(input int r, input int n);
+    logic [255:0] v;
+    for (int i = 0; i < 32; i++)
+      v[8*i+:8] = u_mem.get(base[r] + 64'(32 * (n % (1 << log_size[r]))) + 64'(i));
+    return v;
+  endfunction
+
+  int poll_ring;
+  logic poll_hit, expect_overrun;
+  task automatic poll();
+    c = slot(poll_ring, seen[poll_ring]);
+    poll_hit = c.phase == (((seen[poll_ring] >> log_size[poll_ring]) & 1) == 0);
+    if (poll_hit) begin
+      at = -1;
+      for (int k = q_ring.size() - 1; k >= 0; k--) if (q_ring[k] == poll_ring) at = k;
+      if (at < 0) $fatal(1, "CQE nobody made in ring %0d", poll_ring);
+      w = '0;
+      w.index = q_ev[at].index;
+      w.opcode = q_ev[at].opcode;
+      w.status = expect_overrun ? 8'd128 : q_ev[at].status;
+      w.qpn = 24'h100 | 24'(q_ev[at].qp);
+      w.syndrome = q_ev[at].syndrome;
+      w.byte_len = q_ev[at].byte_len;
+      w.imm = q_ev[at].imm;
+      w.src_qp = q_ev[at].src_qp;
+      w.with_imm = q_ev[at].with_imm;
+      w.with_inv = q_ev[at].with_inv;
+      w.with_grh = q_ev[at].with_grh;
+      w.phase = c.phase;
+      w.timestamp = c.timestamp;
+      if (c != w) $fatal(1, "ring %0d CQE %0d:\n got %h\nwant %h", poll_ring, seen[poll_ring], c, w);
+      if (c.timestamp < last_time[poll_ring] || c.timestamp > now) $fatal(1, "timestamp %h", c.timestamp);
+      last_time[poll_ring] = c.timestamp;
+      q_ring.delete(at);
+      q_ev.delete(at);
+      seen[poll_ring]++;
+    end
+  endtask
+
+  task automatic command(input cq_cmd_e op, input int n, input logic [63:0] addr, input int ls);
+    cmd_valid = 1;
+    cmd_op = op;
+    cmd_idx = 8'(n);
+    cmd_addr = addr[63:6];
+    cmd_log_size = 4'(ls);
+    cmd_eqn = 8'(n + 3);
+    do @(posedge clk); while (!cmd_ready);
+    @(negedge clk);
+    cmd_valid = 0;
+    while (!cmd_rsp_valid) @(negedge clk);
+  endtask
+
+  task automatic doorbell(input logic [23:0] n, input logic [23:0] ci);
+    db_valid = 1;
+    db_cqn = n;
+    db_ci = ci;
+    do @(posedge clk); while (!db_ready);
+    @(negedge clk);
+    db_valid = 0;
+    repeat (3) @(negedge clk);
+  endtask
+
+  task automatic event_now(input cqe_ev_t e);
+    in_valid = 1;
+    ev = e;
+    do @(posedge clk); while (!in_ready);
+    @(negedge clk);
+    in_valid = 0;
+  endtask
+
+  int r, total, waits, bad_before;
+  initial begin
+    for (int i = 0; i < NumRing; i++) begin
+      sent[i] = 0;
+      seen[i] = 0;
+      rung[i] = 0;
+      last_time[i] = 0;
+      base[i] = 64'h5000_0000_0000 + 64'(i) * 64'h10_0000 + 64'(i) * 64;
+      log_size[i] = i == 0 ? 1 : i == 1 ? 3 : i == 2 ? 5 : 8;
+    end
+    cqn = '{0, 17, 128, 255};
+    expect_overrun = 0;
+    repeat (4) @(negedge clk);
+    rst_n = 1;
+    for (int i = 0; i < NumRing; i++) begin
+      command(CqCmdQuery, cqn[i], 0, 0);
+      if (cmd_rsp.exists) $fatal(1, "CQ exists after reset");
+      command(CqCmdCreate, cqn[i], base[i], log_size[i]);
+    end
+    // ---- random traffic, never more than the ring holds
+    total = 0;
+    for (int n = 0; n < 60000; n++) begin
+      @(negedge clk);
+      if (in_acc) in_valid = 0;
+      if (!in_valid) begin
+        r = int'($urandom() % NumRing);
+        if (sent[r] - rung[r] < (1 << log_size[r]) - 1 && ($urandom() % 3) != 0) begin
+          ev = rand_ev(r);
+          in_valid = 1;
+          sent[r]++;
+          total++;
+          q_ring.push_back(r);
+          q_ev.push_back(ev);
+          if (ev.status == 5) w_flush++;
+          if (ev.status == 10) w_error++;
+        end
+      end
+      for (int k = 0; k < 2; k++) begin
+        poll_ring = int'($urandom() % NumRing);
+        if (sent[poll_ring] != seen[poll_ring]) poll();
+      end
+      r = int'($urandom() % NumRing);
+      if (db_valid && db_ready) db_valid = 0;
+      if (!db_valid && rung[r] != seen[r] && ($urandom() % 4) == 0) begin
+        db_valid = 1;
+        db_cqn = 24'(cqn[r]);
+        rung[r] = rung[r] + 1 + int'($urandom() % 32'(seen[r] - rung[r]));
+        db_ci = 24'(rung[r]);
+        do @(posedge clk); while (!db_ready);
+        if (in_valid && in_ready) in_valid = 0;
+        @(negedge clk);
+        in_acc = 0;
+        db_valid = 0;
+      end
+    end
+    while (in_valid) begin
+      @(negedge clk);
+      if (in_acc) in_valid = 0;
+    end
+    repeat (300) @(negedge clk);
+    for (int i = 0; i < NumRing; i++) begin
+      poll_ring = i;
+      poll_hit = 1;
+      while (seen[i] != sent[i] && poll_hit) poll();
+      if (seen[i] != sent[i]) $fatal(1, "ring %0d: %0d of %0d CQEs", i, seen[i], sent[i]);
+      doorbell(24'(cqn[i]), 24'(seen[i]));
+      command(CqCmdQuery, cqn[i], 0, 0);
+      if (!cmd_rsp.exists || cmd_rsp.overrun || cmd_rsp.pi != 24'(sent[i]) || cmd_rsp.ci != 24'(seen[i]) ||
+          cmd_rsp.addr != base[i] || int'(cmd_rsp.log_size) != log_size[i] || cmd_rsp.eqn != 8'(cqn[i] + 3))
+        $fatal(1, "query %h", cmd_rsp);
+      if (sent[i] < 4 * (1 << log_size[i])) $fatal(1, "ring %0d: only %0d CQEs", i, sent[i]);
+    end
+    if (!idle || n_cqe != total || n_lost != 0 || n_overrun != 0 || n_bad != 0 || n_axi != 0 || n_error != w_error ||
+        n_flush != w_flush) $fatal(1, "counts %0d %0d %0d %0d %0d", n_cqe, total, n_lost, n_overrun, n_bad);
+
+    // ---- doorbells that must change nothing
+    bad_before = n_bad;
+    doorbell(24'(cqn[1]), 24'(sent[1] + 1));
+    doorbell(24'(cqn[1]), 24'(seen[1] - 1));
+    doorbell(24'd18, 24'd0);
+    doorbell(24'd256, 24'd0);
+    doorbell(24'(cqn[1]) | 24'h800000, 24'(seen[1]));
+    if (n_bad != bad_before + 5) $fatal(1, "%0d bad doorbells", n_bad - bad_before);
+    doorbell(24'(cqn[1]), 24'(seen[1]));
+    if (n_bad != bad_before + 5) $fatal(1, "good doorbell refused");
+
+    // ---- overrun: 7 fit into a ring of 8, the last place gets the mark, the rest is lost
+    for (int i = 0; i < 12; i++) begin
+      ev = rand_ev(1);
+      if (i < 8) begin
+        q_ring.push_back(1);
+        q_ev.push_back(ev);
+        sent[1]++;
+      end
+      event_now(ev);
+    end
+    repeat (300) @(negedge clk);
+    if (n_overrun != 1 || n_lost != 5) $fatal(1, "overrun %0d, lost %0d", n_overrun, n_lost);
+    poll_ring = 1;
+    for (int i = 0; i < 8; i++) begin
+      expect_overrun = i == 7;
+      poll();
+      if (!poll_hit) $fatal(1, "CQE %0d of the full ring missing", i);
+    end
+    expect_overrun = 0;
+    poll();
+    if (poll_hit) $fatal(1, "CQE beyond the full ring");
+    doorbell(24'(cqn[1]), 24'(seen[1]));
+    event_now(rand_ev(1));
+    repeat (100) @(negedge clk);
+    if (n_lost != 6) $fatal(1, "CQ in overrun took a CQE");
+    command(CqCmdQuery, cqn[1], 0, 0);
+    if (!cmd_rsp.overrun) $fatal(1, "overrun not shown");
+    // destroyed, then created anew: works again, phase 1 first
+    command(CqCmdDestroy, cqn[1], 0, 0);
+    event_now(rand_ev(1));
+    repeat (100) @(negedge clk);
+    if (n_lost != 7) $fatal(1, "CQE of a CQ that does not exist");
+    for (int i = 0; i < 256; i++) u_mem.mem[base[1] + 64'(i)] = 0;
+    command(CqCmdCreate, cqn[1], base[1], 3);
+    sent[1] = 1;
+    seen[1] = 0;
+    ev = rand_ev(1);
+    q_ring.push_back(1);
+    q_ev.push_back(ev);
+    event_now(ev);
+    repeat (100) @(negedge clk);
+    poll();
+    if (!poll_hit) $fatal(1, "CQ created anew does not work");
+
+    // ---- memory that refuses, memory that is slow: drain waits for it
+    u_mem.err_lo = base[2];
+    u_mem.err_hi = base[2] + 1024;
+    event_now(rand_ev(2));
+    repeat (100) @(negedge clk);
+    if (n_axi != 1) $fatal(1, "write error not told");
+    u_mem.err_lo = '1;
+    u_mem.err_hi = '0;
+    u_mem.freeze_w = 1;
+    event_now(rand_ev(2));
+    repeat (20) @(negedge clk);
+    if (idle) $fatal(1, "idle with a write on its way");
+    drain = 1;
+    repeat (100) @(negedge clk);
+    if (drain_done) $fatal(1, "drain done too early");
+    event_now(rand_ev(2));
+    u_mem.freeze_w = 0;
+    waits = 0;
+    while (!drain_done && waits < 1000) begin
+      @(negedge clk);
+      waits++;
+    end
+    if (!drain_done) $fatal(1, "drain never ends");
+    u_mem.freeze_w = 1;
+    event_now(rand_ev(2));
+    repeat (100) @(negedge clk);
+    if (!drain_done) $fatal(1, "drain waits for new work");
+    drain = 0;
+    u_mem.freeze_w = 0;
+    repeat (100) @(negedge clk);
+    if (drain_done || !idle) $fatal(1, "end");
+    $display("PASS %0d CQEs", total);
+    $finish;
+  end
+endmodule
