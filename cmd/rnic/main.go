@@ -54,6 +54,7 @@ func newRootCmd() *cobra.Command {
 	root.AddCommand(
 		newDecodeCmd(),
 		newDemoCmd(),
+		newBenchCmd(),
 	)
 	return root
 }
