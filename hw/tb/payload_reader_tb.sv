@@ -215,6 +215,9 @@ module payload_reader_tb
           t0++;
         end
         if (!drain_done) $fatal(1, "drain does not end");
+        @(posedge clk);                  // the checker above judges it here
+        #4;
+        if (!drain_done) $fatal(1, "drain_done fell while drain stayed");
         if (todo.size() != 0) drains++;
         drain = 0;
         @(negedge clk);

@@ -456,6 +456,9 @@ module tx_egress_tb
           t0++;
         end
         if (!drain_done) $fatal(1, "drain does not end");
+        @(posedge clk);                  // the checker above judges it here
+        #4;
+        if (!drain_done) $fatal(1, "drain_done fell while drain stayed");
         if (t0 > 1 && pkts_todo != 0) drains++;
         drain = 0;
         @(negedge clk);
