@@ -294,8 +294,87 @@ func ackFrame(dst net.HardwareAddr) ([]byte, error) {
 	return h.Build(nil, nil)
 }
 
-// latency: one 8-byte WRITE on an idle link.
+// latency follows one 8-byte WRITE over idle NICs, cycle by cycle, from the doorbell to the data in remote
+// memory and on to the completion, and splits it at what shows on the pins.
 func (b *benchmark) latency(width int) error {
+	clock := simtime.Time(model.DefaultConfig(width).ClockPS)
+	p, err := verbstest.New(verbstest.Config{Width: width, Sim: func(s *cosim.PairConfig) { s.Window = clock }})
+	if err != nil {
+		return err
+	}
+	defer p.Close()
+	s, err := newStream(p, 1, verbs.MTU1024, 8, 1)
+	if err != nil {
+		return err
+	}
+	copy(s.Src.Bytes(), "8 bytes!")
+	if err := p.Sim.Engine.Advance(20 * simtime.Microsecond); err != nil { // what setting up left behind is over
+		return err
+	}
+	a, z := p.Sim.NIC[0], p.Sim.NIC[1]
+	var verdictA, verdictZ uint64
+	a.OnVerdict(func(_ []byte, cycle uint64) { verdictA = cycle })
+	z.OnVerdict(func(_ []byte, cycle uint64) { verdictZ = cycle })
+	baseA, baseZ := a.Stats(), z.Stats()
+	start := p.Now()
+	wr := verbs.SendWR{Opcode: verbs.OpRDMAWrite, Flags: verbs.SendSignaled, SGEs: []verbs.SGE{s.Src.SGE(0, 8)}, RemoteAddr: s.Dst.Addr(), RKey: s.Dst.RKey()}
+	if _, err := s.QPs[0].PostSend(wr); err != nil {
+		return err
+	}
+	stages := []struct {
+		name string
+		seen func(x, y model.Stats) bool // of the sender and of the receiver
+	}{
+		{"doorbell store to register block (bus)", func(x, _ model.Stats) bool { return x.MMIOWrites > baseA.MMIOWrites }},
+		{"doorbell to WQE read request (scheduler)", func(x, _ model.Stats) bool { return x.ReadBursts > baseA.ReadBursts }},
+		{"WQE read (host memory)", func(x, _ model.Stats) bool { return x.ReadBeats >= baseA.ReadBeats+uint64(512/width) }},
+		{"WQE to payload read request (segmenter)", func(x, _ model.Stats) bool { return x.ReadBursts > baseA.ReadBursts+1 }},
+		{"payload read (host memory)", func(x, _ model.Stats) bool { return x.ReadBeats > baseA.ReadBeats+uint64(512/width) }},
+		{"payload to frame at the MAC (packer, ICRC, frame store)", func(x, _ model.Stats) bool { return x.TxFrames > baseA.TxFrames }},
+		{"link and receiving MAC", func(_, y model.Stats) bool { return y.RxFrames > baseZ.RxFrames }},
+		{"parser, ICRC, verdict", func(_, _ model.Stats) bool { return verdictZ != 0 }},
+		{"verdict to write request (transport)", func(_, y model.Stats) bool { return y.WriteBursts > baseZ.WriteBursts }},
+		{"payload write (host memory)", func(_, _ model.Stats) bool { return string(s.Dst.Bytes()) == "8 bytes!" }},
+	}
+	after := []struct {
+		name string
+		seen func(x, y model.Stats) bool
+	}{
+		{"data to ACK at the MAC", func(_, y model.Stats) bool { return y.TxFrames > baseZ.TxFrames }},
+		{"link, parser, verdict on the ACK", func(_, _ model.Stats) bool { return verdictA != 0 }},
+		{"ACK to CQE write (completer)", func(x, _ model.Stats) bool { return x.WriteBursts > baseA.WriteBursts }},
+	}
+	last := start
+	until := func(seen func(x, y model.Stats) bool) error {
+		for !seen(a.Stats(), z.Stats()) {
+			if p.Now() > start+100*simtime.Microsecond {
+				return fmt.Errorf("bench: an 8-byte WRITE is stuck, %v after its doorbell", p.Now()-start)
+			}
+			if err := p.Sim.Engine.Advance(clock); err != nil {
+				return err
+			}
+		}
+		return nil
+	}
+	row := func(what string, t simtime.Time) {
+		b.add(fmt.Sprintf("8 B WRITE, %d bit: %s", width, what), float64(t/clock), "cycles", 0)
+	}
+	for _, st := range stages {
+		if err := until(st.seen); err != nil {
+			return fmt.Errorf("%w (waiting for: %s)", err, st.name)
+		}
+		row(st.name, p.Now()-last)
+		last = p.Now()
+	}
+	row("doorbell store to data in remote memory", last-start)
+	b.add(fmt.Sprintf("8 B WRITE, %d bit: doorbell store to data in remote memory", width), float64(last-start)/1e6, "us", 0)
+	for _, st := range after {
+		if err := until(st.seen); err != nil {
+			return fmt.Errorf("%w (waiting for: %s)", err, st.name)
+		}
+		row(st.name, p.Now()-last)
+		last = p.Now()
+	}
 	return nil
 }
 

@@ -175,12 +175,17 @@ func runDemo(out, notes io.Writer, c demoConfig) (err error) {
 		return err
 	}
 	copy(src.Bytes(), data)
+	var closers []func() error
 	qps := make([]*verbs.QP, c.qps)
 	for i := range qps {
-		if qps[i], _, err = p.Connect(verbs.QPConfig{MaxSendWR: c.depth}, verbs.ConnectConfig{PathMTU: mtu}); err != nil {
+		qp, peer, err := p.Connect(verbs.QPConfig{MaxSendWR: c.depth}, verbs.ConnectConfig{PathMTU: mtu})
+		if err != nil {
 			return err
 		}
+		qps[i] = qp
+		closers = append(closers, qp.Close, peer.Close)
 	}
+	closers = append(closers, src.Close, dst.Close)
 	a, b := p.Hosts[0].Dev, p.Hosts[1].Dev
 	fmt.Fprintf(out, "two NICs, %d bit, %.4g MHz, %s link, %s -> %s, %d QPs, MTU %d\n", c.width, 1e6/float64(p.ClockPeriod()),
 		rate(p.LinkMbps()), a.GID(), b.GID(), c.qps, c.mtu)
@@ -203,6 +208,11 @@ func runDemo(out, notes io.Writer, c demoConfig) (err error) {
 	fmt.Fprintf(out, "sha256  %x at the source\n        %x at the far side\n", want, got)
 	if !bytes.Equal(want[:], got[:]) {
 		return errors.New("the file arrived changed")
+	}
+	for _, closeIt := range closers {
+		if err := closeIt(); err != nil {
+			return err
+		}
 	}
 	printPerf(out, p, res, c.message, c.mtu, c.ipv6)
 	evaluated := after.CyclesRun - before.CyclesRun

@@ -55,6 +55,8 @@ type Device struct {
 	qpn    idAllocator
 	cqn    idAllocator
 	mrn    idAllocator
+	// variants are the low bytes of the keys last made, by MR index.
+	variants []uint8
 
 	// qps finds the QP of a CQE without a lock: index QPN - FirstQPN.
 	qps []atomic.Pointer[QP]
@@ -99,6 +101,7 @@ func NewDevice(p pcie.Device, cfg Config) (*Device, error) {
 		return nil, errors.Join(err, d.cmd.stop(d))
 	}
 	d.qps = make([]atomic.Pointer[QP], d.attr.MaxQP)
+	d.variants = make([]uint8, d.attr.MaxMR)
 	d.qpn.limit = uint32(d.attr.MaxQP)
 	d.cqn.limit = uint32(d.attr.MaxCQ)
 	d.mrn.limit = uint32(d.attr.MaxMR)

@@ -56,7 +56,8 @@ func (pd *PD) AllocMR(n int, access Access) (*MR, error) {
 		return nil, &Error{Verb: verb, Attr: "length", Got: n, Err: fmt.Errorf("%w: %w", ErrDevice, err)}
 	}
 	// The variant in the low byte changes at every use of an index, so that old keys do not fit.
-	key := index<<8 | uint32(keyVariant.Add(1))&0xff
+	d.variants[index]++
+	key := index<<8 | uint32(d.variants[index])
 	mr := &MR{pd: pd, index: index, key: key, access: access, dma: dma,
 		addr: uint64(uintptr(unsafe.Pointer(unsafe.SliceData(dma.Bytes()))))}
 	entry := regs.MREntry{Key: key, PD: pd.id, VA: mr.addr, Length: uint64(n), IOVA: dma.IOVA(),
@@ -71,8 +72,6 @@ func (pd *PD) AllocMR(n int, access Access) (*MR, error) {
 	pd.mrs[index] = mr
 	return mr, nil
 }
-
-var keyVariant atomic.Uint32
 
 // Bytes is the region's memory. It is not valid after Close.
 func (mr *MR) Bytes() []byte { return mr.dma.Bytes()[:mr.Len()] }

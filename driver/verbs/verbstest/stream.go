@@ -72,7 +72,8 @@ func (s *Stream) Run() (*StreamResult, error) {
 	for done < total {
 		for _, qp := range s.QPs {
 			batch = batch[:0]
-			for inflight[qp.QPN()]+len(batch) < s.Depth && next < total {
+			share := (total - next + len(s.QPs) - 1) / len(s.QPs) // no QP takes what others could carry
+			for inflight[qp.QPN()]+len(batch) < s.Depth && len(batch) < share {
 				off := next % perRegion * s.Message
 				k := len(batch)
 				sges[k] = s.Src.SGE(off, length(next))

@@ -1,0 +1,44 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"encoding/json"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+)
+
+// The figures of the RTL are exact; the test holds those that the project promises.
+func TestBenchOfTheRTLMeetsItsGoals(t *testing.T) {
+	var out strings.Builder
+	b := &benchmark{out: &out}
+	require.NoError(t, b.goodput(512, 4096, 97))
+	require.NoError(t, b.goodput(512, 1024, 95))
+	require.NoError(t, b.goodput(64, 1024, 95))
+	require.NoError(t, b.parserRate(512, 40))
+	require.NoError(t, b.latency(512))
+	for _, r := range b.rows {
+		require.True(t, r.Met, "%+v", r)
+	}
+	file := filepath.Join(t.TempDir(), "sub", "bench.json")
+	require.NoError(t, b.writeJSON(file))
+	data, err := os.ReadFile(file)
+	require.NoError(t, err)
+	var rows []benchRow
+	require.NoError(t, json.Unmarshal(data, &rows))
+	require.Equal(t, b.rows, rows)
+	require.Contains(t, string(data), `"goal": 97`)
+}
+
+// A goal that is missed says so and fails with --strict.
+func TestBenchSaysWhichGoalIsMissed(t *testing.T) {
+	var out strings.Builder
+	b := &benchmark{out: &out}
+	b.add("figure", 1, "Gb/s", 2)
+	require.False(t, b.rows[0].Met)
+	require.Contains(t, out.String(), "goal 2         NOT MET")
+}

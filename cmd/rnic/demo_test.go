@@ -1,0 +1,151 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"bytes"
+	"fmt"
+	"math/rand/v2"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/openrnic/openrnic/cosim/capture"
+	"github.com/openrnic/openrnic/driver/roce"
+)
+
+// randomFile has contents in which tshark sees no encapsulated protocol.
+func randomFile(t *testing.T, n int) string {
+	t.Helper()
+	rng := rand.New(rand.NewPCG(7, 7))
+	b := make([]byte, n)
+	for i := range b {
+		b[i] = byte(rng.Uint32())
+	}
+	name := filepath.Join(t.TempDir(), "file.bin")
+	require.NoError(t, os.WriteFile(name, b, 0o644))
+	return name
+}
+
+// The frames that the RTL sends: tshark finds nothing to complain about and agrees on lengths and
+// PSNs, the codec finds every ICRC right, and each QP's PSNs follow one another.
+func TestDemoFramesAreRight(t *testing.T) {
+	for _, c := range []struct {
+		width, mtu int
+		flags      []string
+	}{{512, 4096, nil}, {64, 256, []string{"--ipv6"}}, {512, 1024, []string{"--ipv6", "--threads", "2"}}, {64, 1024, nil}} {
+		t.Run(fmt.Sprintf("w%d-mtu%d", c.width, c.mtu), func(t *testing.T) {
+			file := randomFile(t, 150_001)
+			pcap := filepath.Join(t.TempDir(), "demo.pcapng")
+			args := append([]string{"demo", "--width", strconv.Itoa(c.width), "--mtu", strconv.Itoa(c.mtu), "--file", file, "-w", pcap, "-s", "20000", "-q", "3"}, c.flags...)
+			code, out, notes := rnic(t, nil, args...)
+			require.Zero(t, code, notes)
+			require.Contains(t, out, "150001 bytes")
+			require.Contains(t, out, "lat p50[usec]")
+			require.Contains(t, notes, "RDMA WRITE 100%")
+			checkCapture(t, pcap, c.mtu)
+			code, _, notes = rnic(t, nil, "decode", "--strict", pcap)
+			require.Zero(t, code, notes)
+		})
+	}
+}
+
+type tsharkRow struct{ opcode, qp, psn, payload int }
+
+func checkCapture(t *testing.T, pcap string, mtu int) {
+	t.Helper()
+	r, err := capture.Open(pcap)
+	require.NoError(t, err)
+	defer r.Close()
+	var rows []tsharkRow
+	next := map[string]uint32{} // by source and destination QP
+	payload := 0
+	for {
+		pkt, err := r.Next()
+		if err != nil {
+			break
+		}
+		var p roce.Packet
+		require.Equal(t, roce.ReasonNone, p.Parse(pkt.Data, nil), "frame %d", len(rows)+1)
+		require.LessOrEqual(t, p.PayloadLen, mtu)
+		rows = append(rows, tsharkRow{int(p.Opcode), int(p.DestQP), int(p.PSN), p.PayloadLen})
+		payload += p.PayloadLen
+		if p.PayloadLen > 0 {
+			flow := fmt.Sprint(p.Src(), p.DestQP)
+			if psn, ok := next[flow]; ok {
+				require.Equal(t, psn, p.PSN, "frame %d: PSNs of %s", len(rows), flow)
+			}
+			next[flow] = (p.PSN + 1) & 0xffffff
+		}
+	}
+	require.Equal(t, 150_001, payload)
+	require.Len(t, next, 3)
+
+	cmd := exec.Command("tshark", "-n", "-r", pcap, "--disable-heuristic", "rpcrdma_infiniband",
+		"-o", "udp.ignore_ipv6_zero_checksum:TRUE", // RoCEv2 over IPv6 sends none, as Linux does (RFC 6935)
+		"-T", "fields",
+		"-e", "infiniband.bth.opcode", "-e", "infiniband.bth.destqp", "-e", "infiniband.bth.psn", "-e", "udp.length",
+		"-e", "infiniband.bth.padcnt", "-e", "_ws.malformed", "-e", "_ws.expert.message")
+	out, err := cmd.Output()
+	require.NoError(t, err, "tshark (apt-get install tshark)")
+	lines := strings.Split(strings.TrimRight(string(out), "\n"), "\n")
+	require.Len(t, lines, len(rows))
+	for i, line := range lines {
+		f := strings.Split(line, "\t")
+		require.Len(t, f, 7)
+		require.Empty(t, f[5]+f[6], "tshark on frame %d", i+1)
+		n := func(s string) int {
+			v, err := strconv.ParseInt(s, 0, 64)
+			require.NoError(t, err)
+			return int(v)
+		}
+		row := rows[i]
+		ext := 0
+		switch row.opcode {
+		case 0x06, 0x0a:
+			ext = 16
+		case 0x11:
+			ext = 4
+		}
+		require.Equal(t, row, tsharkRow{n(f[0]), n(f[1]), n(f[2]), n(f[3]) - 8 - 12 - ext - n(f[4]) - 4}, "frame %d", i+1)
+	}
+}
+
+// Nothing in the result depends on the number of threads.
+func TestDemoIsTheSameWithTwoThreads(t *testing.T) {
+	file := randomFile(t, 300_000)
+	var captures [2][]byte
+	for i := range captures {
+		pcap := filepath.Join(t.TempDir(), "demo.pcapng")
+		code, _, notes := rnic(t, nil, "demo", "--file", file, "-w", pcap, "--threads", strconv.Itoa(i+1))
+		require.Zero(t, code, notes)
+		var err error
+		captures[i], err = os.ReadFile(pcap)
+		require.NoError(t, err)
+	}
+	require.True(t, bytes.Equal(captures[0], captures[1]))
+}
+
+func TestDemoRefuses(t *testing.T) {
+	for _, c := range []struct {
+		args []string
+		code int
+		text string
+	}{
+		{[]string{"--width", "100"}, exitUsage, "--width 100: libraries are built for 64 and 512 bits"},
+		{[]string{"--mtu", "1500"}, exitUsage, "256, 512, 1024, 2048 or 4096 bytes"},
+		{[]string{"--qp", "0"}, exitUsage, "--qp 0"},
+		{[]string{"--file", "/does/not/exist"}, exitFailed, "file to move: open /does/not/exist"},
+		{[]string{"--file", os.DevNull}, exitFailed, "is empty"},
+		{[]string{"extra"}, exitUsage, "unknown command"},
+	} {
+		code, _, notes := rnic(t, nil, append([]string{"demo", "-w", ""}, c.args...)...)
+		require.Equal(t, c.code, code, c.args)
+		require.Contains(t, notes, c.text)
+	}
+}
