@@ -58,7 +58,7 @@ fail=0
 for w in $widths; do
   script "$w" > "$out/w$w.ys"
   log=$out/w$w.log
-  if ! run "$out/w$w.ys" > "$log" 2>&1; then
+  if ! run "$out/w$w.ys" 2>&1 | sed 's/\x1b\[[0-9;]*m//g' > "$log"; then
     grep -iE 'error' "$log" | head -20 >&2 || tail -20 "$log" >&2
     echo "FAIL synth-check w$w (log: $log)"
     fail=1
@@ -71,6 +71,7 @@ for w in $widths; do
     fail=1
     continue
   fi
-  echo "ok   synth-check w$w: $(awk '/design hierarchy/ { d = 1 } d && /memory bits|cells$|processes/ { printf "%s ", $0 }' "$log" | tr -s ' ')"
+  echo "ok   synth-check w$w: $(awk '/Printing statistics/ { s = "" } / (memory bits|memories|cells)$/ { s = s " " $1 " " $2 ($3 == "" ? "" : " " $3) "," }
+    END { sub(/^ /, "", s); sub(/,$/, "", s); print s }' "$log") (log: $log)"
 done
 exit $fail
