@@ -260,9 +260,9 @@ module cqe_writer
   assign aw_len_o = 8'(Beats - 1);
   assign w_valid_o = out_valid_q && !w_done_q;
   if (DataW > CqeW) begin : gen_lane
-    assign aw_addr_o = {out_addr_q[63:AlignW], AlignW'(0)};
     localparam int unsigned LaneW = $clog2(DataW / CqeW);
     localparam int unsigned AlignW = $clog2(DataW / 8);
+    assign aw_addr_o = {out_addr_q[63:AlignW], AlignW'(0)};
     assign w_data_o = {(DataW / CqeW) {out_cqe_q}};
     assign w_strb_o = (DataW / 8)'({(CqeW / 8) {1'b1}}) << {out_addr_q[5+:LaneW], 5'd0};
     assign w_last_o = 1'b1;
