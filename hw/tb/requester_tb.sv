@@ -1,0 +1,1086 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Requester against models of host memory, QP and MR tables, egress, a peer that acknowledges, and a CQ.
+//
+// Every packet, fragment and completion is compared with what the posted WQEs call for: opcode, PSN,
+// lengths, addresses, AckReq, order, status. Phases: random traffic at several windows and latencies, every
+// error, failed QPs brought up again, bad doorbells, drain and reset under load, fairness, speed.
+
+module requester_tb
+  import rnic_pkg::*;
+  import rnic_regs_pkg::*;
+#(
+  parameter int unsigned DataW = 64
+);
+  localparam int NQ = 12;      // QPs in use
+  // variables as loop bounds keep Verilator from unrolling (and inlining tasks) many times over
+  int nq = NQ, one = 1;
+  localparam int Ring = 512;   // reference entries per QP
+  localparam int Patience = 20000;
+
+  logic clk = 0, rst_n = 0;
+  always #1 clk = !clk;
+  longint cyc = 0;
+  bit verbose = $test$plusargs("verbose") != 0;
+
+  // ---- device under test ---------------------------------------------------------------------------
+  logic [15:0] window = 64;
+  logic [7:0] req_interval = 4;
+  logic [3:0] quantum_log = 10;
+  logic db_valid = 0, db_ready;
+  logic [23:0] db_qpn = 0;
+  logic [15:0] db_pi = 0;
+  logic ackrx_valid = 0, ackrx_ready;
+  ack_rx_t ackrx = '0;
+  logic err_valid = 0, err_ready;
+  tx_err_t err = '0;
+  logic flush_valid = 0, flush_ready;
+  qp_idx_t flush_idx = 0;
+  logic [2:0] qp_req_valid, qp_req_ready = 0, qp_rsp_valid = 0;
+  qp_idx_t qp_req_idx[3];
+  qp_attr_t qp_rsp[3];
+  logic mr_req_valid, mr_req_ready = 0, mr_rsp_valid = 0;
+  mr_idx_t mr_req_idx;
+  mr_t mr_rsp = '0;
+  logic ar_valid, ar_ready = 0, r_valid = 0, r_last = 0, r_err = 0;
+  logic [63:0] ar_addr;
+  logic [7:0] ar_len;
+  logic [DataW-1:0] r_data = '0;
+  logic pkt_valid, pkt_ready = 0, frag_valid, frag_ready = 0;
+  tx_pkt_t pkt;
+  tx_frag_t frag;
+  logic cqe_valid, cqe_ready = 0;
+  cqe_ev_t cqe;
+  logic qp_err_valid, qp_err_ready = 0;
+  qp_idx_t qp_err_idx;
+  logic adm_valid = 0, adm_ready, adm_rsp_valid;
+  qp_admin_t adm = '0;
+  req_query_t adm_rsp;
+  logic drain = 0, drain_done;
+  logic [3:0] ev_wqe;
+  logic ev_bad_db, ev_ack, ev_nak, ev_ghost, ev_window, ev_axi_err, idle;
+
+  requester #(.DataW(DataW)) dut (
+    .clk_i(clk), .rst_ni(rst_n), .window_i(window), .req_interval_i(req_interval),
+    .quantum_log_i(quantum_log),
+    .db_valid_i(db_valid), .db_ready_o(db_ready), .db_qpn_i(db_qpn), .db_pi_i(db_pi),
+    .ackrx_valid_i(ackrx_valid), .ackrx_ready_o(ackrx_ready), .ackrx_i(ackrx),
+    .err_valid_i(err_valid), .err_ready_o(err_ready), .err_i(err),
+    .flush_valid_i(flush_valid), .flush_ready_o(flush_ready), .flush_idx_i(flush_idx),
+    .qpa_req_valid_o(qp_req_valid[0]), .qpa_req_ready_i(qp_req_ready[0]),
+    .qpa_req_idx_o(qp_req_idx[0]), .qpa_rsp_valid_i(qp_rsp_valid[0]), .qpa_rsp_i(qp_rsp[0]),
+    .qpb_req_valid_o(qp_req_valid[1]), .qpb_req_ready_i(qp_req_ready[1]),
+    .qpb_req_idx_o(qp_req_idx[1]), .qpb_rsp_valid_i(qp_rsp_valid[1]), .qpb_rsp_i(qp_rsp[1]),
+    .qpc_req_valid_o(qp_req_valid[2]), .qpc_req_ready_i(qp_req_ready[2]),
+    .qpc_req_idx_o(qp_req_idx[2]), .qpc_rsp_valid_i(qp_rsp_valid[2]), .qpc_rsp_i(qp_rsp[2]),
+    .mr_req_valid_o(mr_req_valid), .mr_req_ready_i(mr_req_ready), .mr_req_idx_o(mr_req_idx),
+    .mr_rsp_valid_i(mr_rsp_valid), .mr_rsp_i(mr_rsp),
+    .ar_valid_o(ar_valid), .ar_ready_i(ar_ready), .ar_addr_o(ar_addr), .ar_len_o(ar_len),
+    .r_valid_i(r_valid), .r_data_i(r_data), .r_last_i(r_last), .r_err_i(r_err),
+    .pkt_valid_o(pkt_valid), .pkt_ready_i(pkt_ready), .pkt_o(pkt),
+    .frag_valid_o(frag_valid), .frag_ready_i(frag_ready), .frag_o(frag),
+    .cqe_valid_o(cqe_valid), .cqe_ready_i(cqe_ready), .cqe_o(cqe),
+    .qp_err_valid_o(qp_err_valid), .qp_err_ready_i(qp_err_ready), .qp_err_idx_o(qp_err_idx),
+    .adm_valid_i(adm_valid), .adm_ready_o(adm_ready), .adm_i(adm),
+    .adm_rsp_valid_o(adm_rsp_valid), .adm_rsp_o(adm_rsp),
+    .drain_i(drain), .drain_done_o(drain_done),
+    .ev_wqe_o(ev_wqe), .ev_bad_db_o(ev_bad_db), .ev_ack_o(ev_ack), .ev_nak_o(ev_nak),
+    .ev_ghost_o(ev_ghost), .ev_window_o(ev_window), .ev_axi_err_o(ev_axi_err), .idle_o(idle)
+  );
+
+  // ---- knobs -----------------------------------------------------------------------------------------
+  bit calm = 0;                        // no random stalls
+  int rd_lat_min = 20, rd_lat_max = 200;
+  int ack_lat_min = 20, ack_lat_max = 300;
+  int port_lat = 3;                    // QP and MR answers after 1..port_lat cycles
+  bit noisy = 1;                       // duplicates, ghosts, acknowledges that were not asked for
+  bit check_window = 1;
+
+  function automatic int rnd(int lo, int hi);
+    return lo + int'($urandom() % (hi - lo + 1));
+  endfunction
+  function automatic bit chance(int percent);
+    return int'($urandom() % 100) < percent;
+  endfunction
+
+  // ---- QPs and regions ---------------------------------------------------------------------------------
+  qp_attr_t qp_tab[NumQp];
+  mr_t mr_tab[8];
+  int qnum[NumQp];                     // QP index -> 0..NQ-1
+  qp_idx_t qidx[NQ];
+  localparam logic [23:0] OurPd = 24'h00a5a5;
+
+  // what was posted
+  int d_kind[NQ][Ring];                // 0 write, 1 nop, else expected wc_status + 16 (local error)
+  logic [31:0] d_total[NQ][Ring];
+  int d_n[NQ][Ring];
+  logic [63:0] d_iova[NQ][Ring][4];
+  logic [31:0] d_len[NQ][Ring][4];
+  logic [63:0] d_raddr[NQ][Ring];
+  logic [31:0] d_rkey[NQ][Ring];
+  bit d_signaled[NQ][Ring];
+  bit d_se[NQ][Ring];
+  bit d_known[NQ][Ring];               // the CQE shows opcode rdma_write even if it fails
+  psn_t d_last[NQ][Ring];
+
+  logic [15:0] r_pi[NQ], r_rung[NQ], r_send[NQ], r_done[NQ];
+  psn_t r_psn[NQ], r_una[NQ];
+  logic [31:0] r_off[NQ];
+  int r_since[NQ], since_signal[NQ];
+  bit failed[NQ];                      // error CQE seen, only flushes follow
+  bit flushing[NQ];                    // a flush was seen
+  bit forced[NQ];                      // put into ERR from outside
+  bit silent[NQ];                      // peer answers nothing more
+  int fail_idx[NQ];                    // WQE that NAK or read error was made for, -1 none
+  logic [7:0] fail_status[NQ], fail_syn[NQ];
+  int inject[NQ];                      // 0 none, else percent chance per packet; kind below
+  logic [7:0] inject_syn[NQ];          // syndrome, or 0 for a failed payload read
+  bit dead[NQ];                        // QP was reset: nothing of it may appear
+  longint sent_bytes[NQ];
+
+  logic [511:0] mem[longint unsigned];
+  bit mem_bad[longint unsigned];
+
+  // statistics that prove that corners were reached
+  int n_pkt = 0, n_cqe = 0, n_flush = 0, n_window = 0, n_ghost = 0, n_nak = 0, n_wqe = 0, n_ack = 0;
+  int n_multi = 0, n_bad_db = 0, n_axi_err = 0, n_local = 0, n_resume = 0, n_wqe_posted = 0;
+  int unexplained_req = 0;
+  longint last_progress = 0;
+
+  function automatic int mtu_of(int q);
+    return 128 << qp_tab[qidx[q]].path_mtu;
+  endfunction
+  function automatic int stride_of(int q);
+    return qp_tab[qidx[q]].sq_stride128 ? 128 : 64;
+  endfunction
+  function automatic int size_of(int q);
+    return 1 << qp_tab[qidx[q]].log_sq_size;
+  endfunction
+
+  // ---- posting --------------------------------------------------------------------------------------
+  typedef enum int {
+    BadNone, BadOpcode, BadIndex, BadSge, BadKey, BadPd, BadBounds, BadInvalid, BadLong, BadRead, BadInline
+  } bad_e;
+
+  logic [31:0] plan_len[4];
+
+  task automatic post_body(int q, int nsge, bit nop, bit signaled, int bad);
+    wqe_t w;
+    logic [63:0] addr;
+    int s, b, m, victim;
+    longint unsigned line;
+    s = int'(r_pi[q]) % Ring;
+    w = '0;
+    w.opcode = nop ? WqeOpcodeNop : WqeOpcodeRdmaWrite;
+    w.signaled = signaled;
+    w.solicited = chance(30);
+    w.index = r_pi[q];
+    w.num_sge = 8'(nsge);
+    w.remote_addr = {$urandom(), $urandom()};
+    w.rkey = $urandom();
+    w.imm = $urandom();
+    d_kind[q][s] = nop ? 1 : 0;
+    d_n[q][s] = 0;
+    d_total[q][s] = 0;
+    d_raddr[q][s] = w.remote_addr;
+    d_rkey[q][s] = w.rkey;
+    d_signaled[q][s] = signaled;
+    d_se[q][s] = w.solicited;
+    d_known[q][s] = 1;
+    victim = rnd(0, nsge > 0 ? nsge - 1 : 0);
+    for (int i = 0; i < nsge && i < 4 * one; i++) begin
+      m = rnd(0, 3);
+      w.sge[i].length = plan_len[i];
+      w.sge[i].lkey = {14'd0, 10'(m), mr_tab[m].variant};
+      // bounds are used to the last byte now and then
+      addr = chance(20) ? 64'd0 : chance(25) ? mr_tab[m].length - 64'(plan_len[i]) :
+             64'($urandom()) % (mr_tab[m].length - 64'(plan_len[i]) + 1);
+      w.sge[i].addr = mr_tab[m].va + addr;
+      if (bad == BadLong) w.sge[i].length = i == 0 ? 32'h8000_0000 : 32'd1;
+      if (i == victim) begin
+        if (bad == BadKey) w.sge[i].lkey[7:0] = w.sge[i].lkey[7:0] + 8'd1;
+        if (bad == BadPd) w.sge[i].lkey = {14'd0, 10'd4, mr_tab[4].variant};
+        if (bad == BadPd) w.sge[i].addr = mr_tab[4].va;
+        if (bad == BadInvalid) w.sge[i].lkey = {14'd0, 10'd5, mr_tab[5].variant};
+        if (bad == BadBounds) w.sge[i].addr = mr_tab[m].va + mr_tab[m].length - 64'(plan_len[i]) + 1;
+      end
+      if (plan_len[i] != 0) begin
+        d_iova[q][s][d_n[q][s]] = mr_tab[m].iova + addr;
+        d_len[q][s][d_n[q][s]] = plan_len[i];
+        d_n[q][s]++;
+        d_total[q][s] += plan_len[i];
+      end else if (chance(50)) begin
+        w.sge[i].lkey = $urandom();  // an empty SGE is not checked
+      end
+    end
+    case (bad)
+      BadOpcode: begin
+        w.opcode = chance(50) ? WqeOpcodeRdmaWriteImm : 8'(rnd(3, 255));
+        d_kind[q][s] = 16 + int'(WcStatusLocQpOpErr);
+        d_known[q][s] = 0;
+      end
+      BadIndex: begin
+        w.index = r_pi[q] + 16'(1 << qp_tab[qidx[q]].log_sq_size);
+        d_kind[q][s] = 16 + int'(WcStatusLocQpOpErr);
+      end
+      BadSge: begin
+        w.num_sge = 8'(stride_of(q) == 128 ? rnd(5, 255) : rnd(3, 255));
+        d_kind[q][s] = 16 + int'(WcStatusLocQpOpErr);
+      end
+      BadInline: begin
+        w.inline_data = 1;
+        d_kind[q][s] = 16 + int'(WcStatusLocQpOpErr);
+      end
+      BadKey, BadPd, BadBounds, BadInvalid: d_kind[q][s] = 16 + int'(WcStatusLocProtErr);
+      BadLong: d_kind[q][s] = 16 + int'(WcStatusLocLenErr);
+      BadRead: begin
+        d_kind[q][s] = 16 + int'(WcStatusLocQpOpErr);
+        d_known[q][s] = 0;
+      end
+      default: ;
+    endcase
+    b = (int'(r_pi[q]) % size_of(q)) * stride_of(q);
+    line = (qp_tab[qidx[q]].sq_addr + 64'(b)) >> 6;
+    mem[line] = w[511:0];
+    mem_bad[line] = bad == BadRead;
+    if (stride_of(q) == 128) mem[line + 1] = w[1023:512];
+    r_pi[q] = r_pi[q] + 1;
+    n_wqe_posted++;
+  endtask
+
+  // lengths worth trying, split over the SGEs
+  task automatic plan(int q, int nsge, int mode);
+    int mtu, total, left;
+    mtu = mtu_of(q);
+    case (mode == 0 ? rnd(0, 11) : mode)
+      0: total = 0;
+      1: total = 1;
+      2: total = 3;
+      3: total = mtu - 1;
+      4: total = mtu;
+      5: total = mtu + 1;
+      6: total = 2 * mtu;
+      7: total = 5 * mtu + 7;
+      8: total = rnd(1, 64);
+      9: total = rnd(1, 4 * mtu);
+      10: total = rnd(1, 12 * mtu);
+      11: total = 64;
+      default: total = mode;
+    endcase
+    left = total;
+    for (int i = 0; i < 4 * one; i++) plan_len[i] = 0;
+    for (int i = 0; i < nsge; i++) begin
+      plan_len[i] = i == nsge - 1 ? left : chance(25) ? 0 : chance(10) && left >= mtu ? mtu : rnd(0, left);
+      left -= int'(plan_len[i]);
+    end
+  endtask
+
+  int want_nsge;
+  task automatic post_random_body(int q, int mode, bit must_signal);
+    bit sig;
+    want_nsge = rnd(mode == 0 ? 0 : 1, stride_of(q) == 128 ? 4 : 2);
+    plan(q, want_nsge, mode);
+    since_signal[q]++;
+    sig = must_signal || chance(40) || since_signal[q] >= (size_of(q) + 1) / 2;
+    if (sig) since_signal[q] = 0;
+    p_nsge = want_nsge;
+    p_nop = mode == 0 && chance(8);
+    p_sig = sig;
+    p_bad = BadNone;
+  endtask
+
+  // Tasks are inlined by Verilator wherever they are called: the long ones run in processes of their own.
+  bit post_go = 0, p_random, p_must, p_nop, p_sig;
+  int p_q, p_nsge, p_mode, p_bad;
+  task automatic post(int q, int nsge, bit nop, bit signaled, int bad);
+    p_random = 0; p_q = q; p_nsge = nsge; p_nop = nop; p_sig = signaled; p_bad = bad;
+    post_go = 1;
+    while (post_go) @(posedge clk);
+  endtask
+  task automatic post_random(int q, int mode, bit must_signal);
+    p_random = 1; p_q = q; p_mode = mode; p_must = must_signal;
+    post_go = 1;
+    while (post_go) @(posedge clk);
+  endtask
+  always begin
+    while (!post_go) @(posedge clk);
+    if (p_random) post_random_body(p_q, p_mode, p_must);
+    post_body(p_q, p_nsge, p_nop, p_sig, p_bad);
+    post_go = 0;
+  end
+
+  typedef struct packed {logic [23:0] qpn; logic [15:0] pi;} ring_t;
+  ring_t bells[$];
+  task automatic bell(int q);
+    bells.push_back({idx_to_qpn(qidx[q]), r_pi[q]});
+    r_rung[q] = r_pi[q];
+  endtask
+
+  // ---- models -----------------------------------------------------------------------------------------
+  typedef struct packed {logic [63:0] due; qp_idx_t qp; psn_t psn; logic [7:0] syn; wqe_idx_t wqe;} reply_t;
+  reply_t acks[$], errs[$], flushes[$];
+  typedef struct packed {logic [63:0] due; logic [63:0] addr; logic [7:0] len;} read_t;
+  read_t reads[$];
+  int rd_beat = 0;
+  longint rd_next_due = 0;
+  typedef struct packed {logic [63:0] due; logic [15:0] idx;} ask_t;
+  ask_t asks0[$], asks1[$], asks2[$], mr_asks[$];
+  tx_frag_t frag_exp[$], frag_got[$];
+
+  task automatic schedule_ack(int q, psn_t psn, logic [7:0] syn, int extra);
+    acks.push_back({64'(cyc + rnd(ack_lat_min, ack_lat_max) + extra), qidx[q], psn_t'(psn), 8'(syn), 16'('0)});
+  endtask
+
+  task automatic check_packet;
+    int q, s, len, mtu, need, run, pos, left, cut;
+    bit first, last, must;
+    logic [7:0] op;
+    if (qnum[pkt.qp] < 0) $fatal(1, "packet of an unknown QP %0d", pkt.qp);
+    q = qnum[pkt.qp];
+    if (dead[q]) $fatal(1, "packet of QP %0d after its reset", q);
+    n_pkt++;
+    last_progress = cyc;
+    // NOPs have no packets
+    while (d_kind[q][int'(r_send[q]) % Ring] == 1 && r_send[q] != r_rung[q]) r_send[q] = r_send[q] + 1;
+    s = int'(r_send[q]) % Ring;
+    if (pkt.wqe !== r_send[q] || r_send[q] == r_rung[q])
+      $fatal(1, "QP %0d sends WQE %0d, next is %0d of %0d", q, pkt.wqe, r_send[q], r_rung[q]);
+    if (d_kind[q][s] != 0) $fatal(1, "QP %0d sends WQE %0d, which is bad", q, pkt.wqe);
+    mtu = mtu_of(q);
+    first = r_off[q] == 0;
+    len = int'(d_total[q][s]) - int'(r_off[q]);
+    last = len <= mtu;
+    if (!last) len = mtu;
+    op = first ? (last ? 8'h0a : 8'h06) : (last ? 8'h08 : 8'h07);
+    if (pkt.opcode !== op) $fatal(1, "QP %0d WQE %0d off %0d: opcode %h, want %h", q, pkt.wqe, r_off[q], pkt.opcode, op);
+    if (pkt.psn !== r_psn[q]) $fatal(1, "QP %0d PSN %h, want %h", q, pkt.psn, r_psn[q]);
+    if (int'(pkt.len) != len) $fatal(1, "QP %0d WQE %0d off %0d: len %0d, want %0d", q, pkt.wqe, r_off[q], pkt.len, len);
+    if (pkt.has_reth !== first || pkt.has_imm) $fatal(1, "extended headers");
+    if (first && (pkt.va !== d_raddr[q][s] || pkt.rkey !== d_rkey[q][s] || pkt.dma_len !== d_total[q][s]))
+      $fatal(1, "QP %0d WQE %0d: RETH", q, pkt.wqe);
+    if (pkt.solicited !== (last && d_se[q][s])) $fatal(1, "QP %0d WQE %0d: SE", q, pkt.wqe);
+    r_since[q]++;
+    must = last || (req_interval != 0 && r_since[q] >= int'(req_interval));
+    if (must && !pkt.ack_req) $fatal(1, "QP %0d PSN %h: no AckReq", q, pkt.psn);
+    if (!must && pkt.ack_req) unexplained_req++;
+    if (pkt.ack_req) r_since[q] = 0;
+    if (check_window && 24'(pkt.psn - r_una[q]) >= 24'(window)) $fatal(1, "QP %0d: window passed", q);
+    // fragments of this packet
+    pos = 0;
+    left = len;
+    need = int'(r_off[q]);
+    for (int i = 0; i < d_n[q][s]; i++) begin
+      run = int'(d_len[q][s][i]);
+      if (need >= pos && need < pos + run && left > 0) begin
+        cut = pos + run - need;
+        if (cut > left) cut = left;
+        frag_exp.push_back({d_iova[q][s][i] + 64'(need - pos), 13'(cut), cut == left});
+        if (cut != left) n_multi++;
+        need += cut;
+        left -= cut;
+      end
+      pos += run;
+    end
+    sent_bytes[q] += longint'(len);
+    r_psn[q] = r_psn[q] + 1;
+    if (last) begin
+      d_last[q][s] = pkt.psn;
+      r_off[q] = 0;
+      r_send[q] = r_send[q] + 1;
+    end else begin
+      r_off[q] += 32'(len);
+    end
+    // the peer
+    if (silent[q]) begin
+    end else if (inject[q] != 0 && chance(inject[q])) begin
+      silent[q] = 1;
+      fail_idx[q] = int'(pkt.wqe);
+      fail_syn[q] = inject_syn[q];
+      if (inject_syn[q] == 0) begin
+        fail_status[q] = WcStatusLocQpOpErr;
+        errs.push_back({64'(cyc + rnd(1, 100)), pkt.qp, psn_t'('0), 8'('0), 16'(pkt.wqe)});
+      end else begin
+        fail_status[q] = inject_syn[q] == 8'h61 ? WcStatusRemInvReqErr :
+                         inject_syn[q] == 8'h62 ? WcStatusRemAccessErr :
+                         inject_syn[q] == 8'h63 ? WcStatusRemOpErr :
+                         inject_syn[q] == 8'h60 ? WcStatusRetryExcErr : WcStatusRnrRetryExcErr;
+        schedule_ack(q, pkt.psn, inject_syn[q], ack_lat_max);
+        if (inject_syn[q] == 8'h60) n_resume++;
+      end
+    end else begin
+      if (pkt.ack_req) schedule_ack(q, pkt.psn, SynAck, 0);
+      if (noisy) begin
+        if (!pkt.ack_req && chance(10)) schedule_ack(q, pkt.psn, SynAck, 0);
+        if (pkt.ack_req && chance(10)) schedule_ack(q, pkt.psn, SynAck, rnd(0, 500));
+        if (chance(3)) schedule_ack(q, pkt.psn + psn_t'(rnd(70000, 8000000)), SynAck, 0);
+        if (chance(3)) schedule_ack(q, pkt.psn - psn_t'(rnd(70000, 8000000)), chance(50) ? SynAck : SynNakAccess, 0);
+      end
+    end
+  endtask
+
+  task automatic check_cqe;
+    int q, s;
+    bit acked;
+    if (qnum[cqe.qp] < 0) $fatal(1, "CQE of an unknown QP");
+    q = qnum[cqe.qp];
+    if (dead[q]) $fatal(1, "CQE of QP %0d after its reset", q);
+    n_cqe++;
+    last_progress = cyc;
+    if (cqe.cqn !== qp_tab[cqe.qp].send_cqn) $fatal(1, "CQN");
+    if (cqe.byte_len != 0 || cqe.with_imm || cqe.with_inv || cqe.with_grh) $fatal(1, "CQE flags");
+    // WQEs passed over: good and not signaled
+    if (!failed[q] && !flushing[q]) begin
+      while (r_done[q] != cqe.index) begin
+        s = int'(r_done[q]) % Ring;
+        if (r_done[q] == r_rung[q]) $fatal(1, "QP %0d: CQE index %0d, rung %0d", q, cqe.index, r_rung[q]);
+        if (d_signaled[q][s] || d_kind[q][s] > 1) $fatal(1, "QP %0d: WQE %0d has no CQE", q, r_done[q]);
+        if (d_kind[q][s] == 0 && !(psn_gt(r_una[q], d_last[q][s]))) $fatal(1, "QP %0d: WQE %0d passed over, not acknowledged", q, r_done[q]);
+        r_done[q] = r_done[q] + 1;
+      end
+    end
+    if (cqe.index !== r_done[q] || r_done[q] == r_rung[q])
+      $fatal(1, "QP %0d: CQE index %0d, want %0d (rung %0d)", q, cqe.index, r_done[q], r_rung[q]);
+    s = int'(cqe.index) % Ring;
+    if (cqe.status == WcStatusSuccess) begin
+      if (failed[q]) $fatal(1, "QP %0d: success after failure", q);
+      if (!d_signaled[q][s]) $fatal(1, "QP %0d: CQE of unsignaled WQE %0d", q, cqe.index);
+      if (d_kind[q][s] > 1) $fatal(1, "QP %0d: bad WQE %0d succeeds", q, cqe.index);
+      if (d_kind[q][s] == 0) begin
+        // sent wholly and acknowledged
+        if (16'(r_send[q] - cqe.index) == 0 || 16'(r_send[q] - cqe.index) > 16'd200) $fatal(1, "QP %0d: WQE %0d not sent", q, cqe.index);
+        if (!psn_gt(r_una[q], d_last[q][s])) $fatal(1, "QP %0d: WQE %0d not acknowledged", q, cqe.index);
+      end
+      if (cqe.opcode !== (d_kind[q][s] == 1 ? 8'd0 : CqeOpcodeRdmaWrite)) $fatal(1, "CQE opcode");
+      if (fail_idx[q] >= 0 && cqe.index == 16'(fail_idx[q])) $fatal(1, "QP %0d: failing WQE succeeds", q);
+    end else if (cqe.status == WcStatusWrFlushErr) begin
+      n_flush++;
+      flushing[q] = 1;
+      if (cqe.opcode !== CqeOpcodeError) $fatal(1, "flush opcode");
+      if (!failed[q] && !forced[q] && !(fail_idx[q] >= 0 && fail_syn[q] == 0 && cqe.index != 16'(fail_idx[q])))
+        $fatal(1, "QP %0d: flush of WQE %0d without a reason", q, cqe.index);
+    end else begin
+      if (failed[q]) $fatal(1, "QP %0d: second error", q);
+      failed[q] = 1;
+      if (d_kind[q][s] > 1) begin
+        n_local++;
+        if (int'(cqe.status) != d_kind[q][s] - 16) $fatal(1, "QP %0d: status %0d, want %0d", q, cqe.status, d_kind[q][s] - 16);
+        if (cqe.opcode !== (d_known[q][s] ? CqeOpcodeRdmaWrite : CqeOpcodeError)) $fatal(1, "error opcode %0d", cqe.opcode);
+        if (cqe.syndrome != 0) $fatal(1, "syndrome");
+      end else begin
+        if (16'(fail_idx[q]) !== cqe.index || fail_idx[q] < 0) $fatal(1, "QP %0d: WQE %0d fails (%0d), expected %0d", q, cqe.index, cqe.status, fail_idx[q]);
+        if (cqe.status !== fail_status[q]) $fatal(1, "QP %0d: status %0d, want %0d", q, cqe.status, fail_status[q]);
+        if (cqe.syndrome !== fail_syn[q]) $fatal(1, "QP %0d: syndrome", q);
+        if (cqe.opcode !== CqeOpcodeRdmaWrite) $fatal(1, "error opcode");
+      end
+    end
+    r_done[q] = r_done[q] + 1;
+  endtask
+
+  task automatic to_err(qp_idx_t i);
+    if (qp_tab[i].state != QpErr && qp_tab[i].state inside {QpInit, QpRtr, QpRts, QpSqd}) begin
+      qp_tab[i].state = QpErr;
+      flushes.push_back({64'(cyc + rnd(1, 40)), i, psn_t'('0), 8'('0), 16'('0)});
+    end
+  endtask
+
+  req_query_t query;
+  bit query_done = 0;
+
+  always @(posedge clk) begin
+    cyc <= cyc + 1;
+    if (verbose && cyc % 5000 == 0) $display("cycle %0d: %0d packets, %0d CQEs", cyc, n_pkt, n_cqe);
+    if (rst_n) begin
+      // events
+      if (ev_window) n_window++;
+      if (ev_ghost) n_ghost++;
+      if (ev_nak) n_nak++;
+      if (ev_ack) n_ack++;
+      if (ev_bad_db) n_bad_db++;
+      if (ev_axi_err) n_axi_err++;
+      n_wqe += int'(ev_wqe);
+
+      // doorbells
+      if (db_valid && db_ready) db_valid <= 0;
+      if ((!db_valid || db_ready) && bells.size() > 0 && (calm || chance(50))) begin
+        db_valid <= 1;
+        db_qpn <= bells[0].qpn;
+        db_pi <= bells[0].pi;
+        void'(bells.pop_front());
+      end
+
+      // QP ports
+      for (int p = 0; p < 3; p++) begin
+        qp_req_ready[p] <= calm || chance(70);
+        qp_rsp_valid[p] <= 0;
+      end
+      if (qp_req_valid[0] && qp_req_ready[0]) asks0.push_back({64'(cyc + (calm ? 0 : rnd(0, port_lat - 1))), 16'(qp_req_idx[0])});
+      if (qp_req_valid[1] && qp_req_ready[1]) asks1.push_back({64'(cyc + (calm ? 0 : rnd(0, port_lat - 1))), 16'(qp_req_idx[1])});
+      if (qp_req_valid[2] && qp_req_ready[2]) asks2.push_back({64'(cyc + (calm ? 0 : rnd(0, port_lat - 1))), 16'(qp_req_idx[2])});
+      if (asks0.size() > 0 && asks0[0].due <= 64'(cyc)) begin
+        qp_rsp_valid[0] <= 1;
+        qp_rsp[0] <= qp_tab[asks0[0].idx[7:0]];
+        void'(asks0.pop_front());
+      end
+      if (asks1.size() > 0 && asks1[0].due <= 64'(cyc)) begin
+        qp_rsp_valid[1] <= 1;
+        qp_rsp[1] <= qp_tab[asks1[0].idx[7:0]];
+        void'(asks1.pop_front());
+      end
+      if (asks2.size() > 0 && asks2[0].due <= 64'(cyc)) begin
+        qp_rsp_valid[2] <= 1;
+        qp_rsp[2] <= qp_tab[asks2[0].idx[7:0]];
+        void'(asks2.pop_front());
+      end
+
+      // MR port
+      mr_req_ready <= calm || chance(70);
+      mr_rsp_valid <= 0;
+      if (mr_req_valid && mr_req_ready) mr_asks.push_back({64'(cyc + (calm ? 0 : rnd(0, port_lat - 1))), 16'(mr_req_idx)});
+      if (mr_asks.size() > 0 && mr_asks[0].due <= 64'(cyc)) begin
+        mr_rsp_valid <= 1;
+        mr_rsp <= mr_asks[0].idx < 8 ? mr_tab[mr_asks[0].idx[2:0]] : '0;
+        void'(mr_asks.pop_front());
+      end
+
+      // host memory
+      ar_ready <= calm || chance(60);
+      if (ar_valid && ar_ready) begin
+        if (64'(ar_addr[11:0]) + (64'(ar_len) + 1) * (DataW / 8) > 4096) $fatal(1, "burst crosses a page");
+        if (ar_addr % (DataW / 8) != 0) $fatal(1, "read not aligned");
+        if (int'(ar_len) >= BurstBeats) $fatal(1, "burst too long");
+        if (qnum[ar_addr[31:24]] >= 0 && dead[qnum[ar_addr[31:24]]]) $fatal(1, "read of a QP after its reset");
+        if (rd_next_due < cyc + rd_lat_min) rd_next_due = cyc + rnd(rd_lat_min, rd_lat_max);
+        reads.push_back({64'(calm ? cyc + rd_lat_min : rd_next_due), ar_addr, ar_len});
+      end
+      r_valid <= 0;
+      if (reads.size() > 0 && reads[0].due <= 64'(cyc) && (calm || chance(80))) begin
+        automatic logic [63:0] a = reads[0].addr + 64'(rd_beat * (DataW / 8));
+        automatic longint unsigned line = a >> 6;
+        r_valid <= 1;
+        r_last <= rd_beat == int'(reads[0].len);
+        r_err <= mem_bad.exists(line) ? mem_bad[line] : 1'b0;
+        if (!mem.exists(line)) $fatal(1, "read of a WQE never written: %h", a);
+        r_data <= mem[line][32'(a[5:0]) * 8 +: DataW];
+        rd_beat = rd_beat + 1;
+        if (rd_beat > int'(reads[0].len)) begin
+          rd_beat = 0;
+          void'(reads.pop_front());
+        end
+      end
+
+      // egress
+      pkt_ready <= calm || chance(60);
+      frag_ready <= calm || chance(60);
+      if (pkt_valid && pkt_ready) check_packet();
+      if (frag_valid && frag_ready) frag_got.push_back(frag);
+      while (frag_exp.size() > 0 && frag_got.size() > 0) begin
+        if (frag_exp[0] !== frag_got[0]) $fatal(1, "fragment %h len %0d last %0d, want %h len %0d last %0d",
+          frag_got[0].iova, frag_got[0].len, frag_got[0].last, frag_exp[0].iova, frag_exp[0].len, frag_exp[0].last);
+        void'(frag_exp.pop_front());
+        void'(frag_got.pop_front());
+      end
+      if (frag_got.size() > 8) $fatal(1, "fragments without a packet");
+
+      // acknowledges
+      if (ackrx_valid && ackrx_ready) begin
+        automatic int q = qnum[ackrx.qp];
+        if (ackrx.syndrome == SynAck && 24'(ackrx.psn + 1 - r_una[q]) <= 24'(r_psn[q] - r_una[q])) r_una[q] = ackrx.psn + 1;
+        if (ackrx.syndrome != SynAck && 24'(ackrx.psn - r_una[q]) < 24'(r_psn[q] - r_una[q])) r_una[q] = ackrx.psn;
+        ackrx_valid <= 0;
+      end
+      if ((!ackrx_valid || ackrx_ready) && acks.size() > 0) begin
+        automatic int pick = -1;
+        for (int i = 0; i < acks.size() && i < 8 * one; i++) if (pick < 0 && acks[i].due <= 64'(cyc)) pick = i;
+        if (pick >= 0) begin
+          ackrx_valid <= 1;
+          ackrx <= '{qp: acks[pick].qp, psn: acks[pick].psn, msn: 24'($urandom()), syndrome: acks[pick].syn};
+          acks.delete(pick);
+        end
+      end
+
+      // failed payload reads
+      if (err_valid && err_ready) err_valid <= 0;
+      if ((!err_valid || err_ready) && errs.size() > 0 && errs[0].due <= 64'(cyc)) begin
+        err_valid <= 1;
+        err <= '{qp: errs[0].qp, wqe: errs[0].wqe};
+        void'(errs.pop_front());
+      end
+
+      // QP table's errors
+      qp_err_ready <= calm || chance(50);
+      if (qp_err_valid && qp_err_ready) to_err(qp_err_idx);
+      if (flush_valid && flush_ready) flush_valid <= 0;
+      if ((!flush_valid || flush_ready) && flushes.size() > 0 && flushes[0].due <= 64'(cyc)) begin
+        flush_valid <= 1;
+        flush_idx <= flushes[0].qp;
+        void'(flushes.pop_front());
+      end
+
+      // completions
+      cqe_ready <= calm || chance(70);
+      if (cqe_valid && cqe_ready) check_cqe();
+
+      // administration
+      if (adm_valid && adm_ready) adm_valid <= 0;
+      if (adm_rsp_valid) begin
+        query = adm_rsp;
+        query_done = 1;
+      end
+    end
+  end
+
+  // ---- driving ---------------------------------------------------------------------------------------
+  task automatic admin(qp_admin_e op, int q, psn_t psn);
+    query_done = 0;
+    adm_valid <= 1;
+    adm <= '{op: op, qp: qidx[q], psn: psn};
+    while (!query_done) @(posedge clk);
+    query_done = 0;
+  endtask
+
+  bit setup_go = 0, su_s128;
+  int su_q;
+  logic [2:0] su_mtu;
+  logic [3:0] su_lg;
+  task automatic setup(int q, logic [2:0] mtu, bit s128, logic [3:0] lg);
+    su_q = q; su_mtu = mtu; su_s128 = s128; su_lg = lg;
+    setup_go = 1;
+    while (setup_go) @(posedge clk);
+  endtask
+  always begin
+    while (!setup_go) @(posedge clk);
+    setup_body(su_q, su_mtu, su_s128, su_lg);
+    setup_go = 0;
+  end
+  task automatic setup_body(int q, logic [2:0] mtu, bit s128, logic [3:0] lg);
+    qp_attr_t a;
+    psn_t psn;
+    a = '0;
+    a.qp_type = QpTypeRc;
+    a.path_mtu = mtu;
+    a.pd = OurPd;
+    a.sq_stride128 = s128;
+    a.log_sq_size = lg;
+    a.send_cqn = cq_idx_t'($urandom());
+    // rings begin anywhere in a page
+    a.sq_addr = {32'h0000_0007, qidx[q], 24'(rnd(0, 1000) * (s128 ? 128 : 64))};
+    a.state = QpReset;
+    qp_tab[qidx[q]] = a;
+    psn = chance(50) ? psn_t'($urandom()) : 24'hffffff - psn_t'(rnd(0, 40));  // wraps now and then
+    r_pi[q] = 0; r_rung[q] = 0; r_send[q] = 0; r_done[q] = 0; r_off[q] = 0;
+    r_psn[q] = psn; r_una[q] = psn; r_since[q] = 0; since_signal[q] = 0;
+    failed[q] = 0; flushing[q] = 0; forced[q] = 0; silent[q] = 0; fail_idx[q] = -1; inject[q] = 0;
+    sent_bytes[q] = 0;
+    admin(QpStateInit, q, psn);
+    dead[q] = 0;
+    qp_tab[qidx[q]].state = QpRts;
+  endtask
+
+  task automatic setup_all(int log_min);
+    for (int q = 0; q < nq; q++) setup(q, 3'(rnd(1, 5)), 1'(q), 4'(rnd(log_min, 8)));
+  endtask
+
+  function automatic bit all_done(int q);
+    return r_done[q] == r_pi[q];
+  endfunction
+
+  task automatic stuck;
+    for (int i = 0; i < nq; i++)
+      $display("QP %0d: rung %0d sent %0d off %0d done %0d una %h psn %h | pi %0d fetch %0d gen %0d queued %b blocked %b next %0d off %0d psn %h una %h ci %0d err %b",
+        i, r_rung[i], r_send[i], r_off[i], r_done[i], r_una[i], r_psn[i],
+        dut.u_scheduler.pi_mem[qidx[i]], dut.u_scheduler.fetch_mem[qidx[i]], dut.u_scheduler.gen_mem[qidx[i]],
+        dut.u_scheduler.queued_q[qidx[i]], dut.u_scheduler.blocked_q[qidx[i]],
+        dut.u_segmenter.send_mem[qidx[i]].next, dut.u_segmenter.send_mem[qidx[i]].off,
+        dut.u_segmenter.send_mem[qidx[i]].psn, dut.u_completer.una_mem[qidx[i]],
+        dut.u_completer.ci_mem[qidx[i]], dut.u_completer.err_q[qidx[i]]);
+    $display("scheduler db %0d fetch %0d cur %0d rotation %0d | loader %0d item %b check %0d seg %0d qp %0d | completer %0d jobs %0d wake %b | tickets %0d acks %0d reads %0d",
+      dut.u_scheduler.db_state_q, dut.u_scheduler.fetch_state_q, dut.u_scheduler.cur_q, dut.u_scheduler.rot_level,
+      dut.u_fetch.state_q, dut.u_fetch.item_valid_q, dut.u_check.state_q, dut.u_segmenter.state_q, dut.u_segmenter.qp,
+      dut.u_completer.state_q, dut.u_completer.jobs_o, dut.u_completer.wake_valid_q, dut.tickets_q, acks.size(), reads.size());
+    $display("ticket ready %b reserved %0d wptr %0d rptr %0d ar %b head %b gen %0d %0d others %b used %0d", dut.u_fetch.tkt_ready_o, dut.u_fetch.reserved_q, dut.u_fetch.wptr_q, dut.u_fetch.rptr_q, dut.u_fetch.ar_valid_q, dut.u_fetch.head_valid, dut.u_fetch.head.gen, dut.u_fetch.gen_i, dut.others, dut.u_segmenter.used_q);
+    $fatal(1, "stuck");
+  endtask
+
+  // waits until QP q (or, -1, every one) has completions for all that was rung
+  bit settle_go = 0, audit_go = 0;
+  int se_q;
+  task automatic settle(int q);
+    se_q = q;
+    settle_go = 1;
+    while (settle_go) @(posedge clk);
+  endtask
+  always begin
+    while (!settle_go) @(posedge clk);
+    settle_body(se_q);
+    settle_go = 0;
+  end
+  task automatic audit;
+    audit_go = 1;
+    while (audit_go) @(posedge clk);
+  endtask
+  always begin
+    while (!audit_go) @(posedge clk);
+    audit_body();
+    audit_go = 0;
+  end
+  task automatic settle_body(int q);
+    bit done;
+    last_progress = cyc;
+    done = 0;
+    while (!done) begin
+      @(posedge clk);
+      done = bells.size() == 0;
+      for (int i = 0; i < nq; i++) if ((q < 0 || i == q) && !dead[i] && r_done[i] != r_rung[i]) done = 0;
+      if (cyc - last_progress > Patience) begin
+        stuck();
+      end
+    end
+  endtask
+
+  // after all is over: the NIC says the same of its state, and is idle
+  task automatic audit_body;
+    int n;
+    n = 0;
+    while (!idle || acks.size() > 0 || flushes.size() > 0 || errs.size() > 0) begin
+      @(posedge clk);
+      n++;
+      if (n > 20000) $fatal(1, "not idle");
+    end
+    repeat (20) @(posedge clk);
+    if (frag_exp.size() != 0 || frag_got.size() != 0) $fatal(1, "fragments left over");
+    for (int q = 0; q < nq; q++) begin
+      if (!dead[q]) begin
+        admin(QpStateQuery, q, '0);
+        if (query.pi !== r_rung[q] || query.ci !== r_rung[q] || query.next !== r_rung[q])
+          $fatal(1, "QP %0d: query pi %0d next %0d ci %0d, rung %0d", q, query.pi, query.next, query.ci, r_rung[q]);
+        if (!failed[q] && !forced[q] && (query.next_psn !== r_psn[q] || query.una_psn !== r_psn[q]))
+          $fatal(1, "QP %0d: query psn %h una %h, want %h", q, query.next_psn, query.una_psn, r_psn[q]);
+      end
+    end
+  endtask
+
+  // posts `count` WQEs on every QP, as room comes
+  bit traffic_go = 0;
+  int tr_count, tr_mode;
+  task automatic traffic(int count, int mode);
+    tr_count = count; tr_mode = mode;
+    traffic_go = 1;
+    while (traffic_go) @(posedge clk);
+  endtask
+  always begin
+    while (!traffic_go) @(posedge clk);
+    traffic_body(tr_count, tr_mode);
+    traffic_go = 0;
+  end
+  task automatic traffic_body(int count, int mode);
+    int left[NQ];
+    int room, batch;
+    bit more;
+    for (int q = 0; q < nq; q++) left[q] = count;
+    more = 1;
+    last_progress = cyc;
+    while (more) begin
+      more = 0;
+      for (int q = 0; q < nq; q++) begin
+        room = size_of(q) - int'(16'(r_pi[q] - r_done[q]));
+        if (left[q] > 0 && !dead[q]) begin
+          more = 1;
+          if (room > 0 && chance(20)) begin
+            batch = rnd(1, room < left[q] ? room : left[q]);
+            for (int i = 0; i < batch; i++) post_random(q, mode, left[q] == batch && i == batch - 1);
+            left[q] -= batch;
+            bell(q);
+          end
+        end
+      end
+      repeat (rnd(1, 40)) @(posedge clk);
+      if (cyc - last_progress > Patience) begin
+        stuck();
+      end
+    end
+    settle(-1);
+    audit();
+  endtask
+
+  int base;
+  longint t0, t1, lo, hi;
+
+  initial begin
+    for (int i = 0; i < NumQp * one; i++) begin
+      qnum[i] = -1;
+      qp_tab[i] = '0;
+      qp_tab[i].state = QpNone;
+    end
+    for (int q = 0; q < nq; q++) begin
+      qidx[q] = qp_idx_t'(q * 23);
+      qnum[q * 23] = q;
+      dead[q] = 1;
+    end
+    for (int m = 0; m < 8 * one; m++) begin
+      mr_tab[m] = '0;
+      mr_tab[m].valid = m != 5;
+      mr_tab[m].variant = 8'($urandom());
+      mr_tab[m].pd = m == 4 ? OurPd + 1 : OurPd;
+      mr_tab[m].va = {16'h00ab, 16'($urandom()), $urandom()};
+      mr_tab[m].length = 64'h0100_0000 + 64'($urandom() % 10000);
+      mr_tab[m].iova = {16'h0012, 16'($urandom()), $urandom()};
+    end
+    repeat (4) @(posedge clk);
+    rst_n <= 1;
+    @(posedge clk);
+
+    // random traffic: ordinary, tiny window, no AckReq inside messages, long messages
+    setup_all(3);
+    traffic(150, 0);
+    window = 1; req_interval = 0;
+    traffic(12, 0);
+    window = 3; quantum_log = 14;
+    traffic(15, 0);
+    window = 16; req_interval = 1; quantum_log = 6;
+    traffic(30, 0);
+    window = 256; req_interval = 16; quantum_log = 12; noisy = 0;
+    unexplained_req = 0;
+    for (int q = 0; q < nq; q++) setup(q, 3'(rnd(3, 5)), 1'(q), 4'(rnd(0, 8)));
+    traffic(6, 70000);
+    if (unexplained_req != 0) $fatal(1, "AckReq %0d times without a reason", unexplained_req);
+    noisy = 1;
+    // rings of one to four WQEs; many messages in flight with a slow peer
+    for (int q = 0; q < nq; q++) setup(q, 3'd3, 1'(q), 4'(q % 3));
+    traffic(60, 0);
+    for (int q = 0; q < nq; q++) setup(q, 3'd3, 1'(q), 4'd8);
+    window = 32768; ack_lat_min = 3000; ack_lat_max = 5000;
+    traffic(400, 11);
+    window = 64; req_interval = 4; ack_lat_min = 20; ack_lat_max = 300;
+    if (n_window < 100 || n_ghost < 100 || n_multi < 100) $fatal(1, "corners: window %0d ghost %0d fragments %0d", n_window, n_ghost, n_multi);
+    $display("random: %0d packets, %0d CQEs, %0d windows closed, %0d ghosts, %0d of %0d WQEs fetched", n_pkt, n_cqe, n_window, n_ghost, n_wqe, n_wqe_posted);
+
+    // a smaller window while messages are under way strands nobody
+    for (int q = 0; q < nq; q++) setup(q, 3'd1, 1'(q), 4'd3);
+    req_interval = 0; window = 200; noisy = 0;
+    for (int q = 0; q < nq; q++) begin
+      plan(q, 1, 40000);
+      post(q, 1, 0, 1, BadNone);
+      bell(q);
+    end
+    base = n_pkt;
+    while (n_pkt < base + NQ * 20) @(posedge clk);
+    check_window = 0;  // packets on their way may be beyond the new one
+    window = 2;
+    settle(-1);
+    audit();
+    check_window = 1;
+    noisy = 1; window = 64; req_interval = 4;
+
+    // every local error, with good WQEs before and behind it
+    for (int b = int'(BadOpcode); b <= int'(BadInline) * one; b++) begin
+      for (int q = 0; q < nq; q++) begin
+        setup(q, 3'(rnd(1, 5)), 1'(q), 4'd5);
+        for (int i = 0; i < q; i++) post_random(q, 0, 0);
+        want_nsge = b == int'(BadLong) ? 2 : rnd(1, 2);
+        for (int i = 0; i < 4 * one; i++) plan_len[i] = rnd(1, 200);
+        post(q, want_nsge, 0, chance(50), b);
+        for (int i = 0; i < rnd(0, 15); i++) post_random(q, 0, 0);
+        bell(q);
+      end
+      settle(-1);
+      audit();
+      for (int q = 0; q < nq; q++) if (!failed[q] || qp_tab[qidx[q]].state != QpErr) $fatal(1, "QP %0d did not fail (%0d)", q, b);
+      // a doorbell in ERR is flushed
+      for (int q = 0; q < nq; q++) begin
+        for (int i = 0; i < rnd(1, 20); i++) post_random(q, 0, 0);
+        bell(q);
+      end
+      settle(-1);
+      audit();
+    end
+    if (n_local != NQ * int'(BadInline)) $fatal(1, "local errors %0d", n_local);
+    if (n_axi_err < NQ) $fatal(1, "read errors %0d", n_axi_err);
+
+    // NAKs, RNR, failed payload reads
+    for (int round = 0; round < 12 * one; round++) begin
+      for (int q = 0; q < nq; q++) begin
+        setup(q, 3'(rnd(1, 5)), 1'(q), 4'd6);
+        inject[q] = rnd(2, 30);
+        case ((q + round) % 6)
+          0: inject_syn[q] = 8'h60;
+          1: inject_syn[q] = 8'h61;
+          2: inject_syn[q] = 8'h62;
+          3: inject_syn[q] = 8'h63;
+          4: inject_syn[q] = 8'h20 | 8'(rnd(0, 31));
+          default: inject_syn[q] = 8'h00;
+        endcase
+        for (int i = 0; i < 60 * one; i++) post_random(q, 0, i == 59);
+        bell(q);
+      end
+      settle(-1);
+      audit();
+    end
+    if (n_nak < 30 || n_flush < 500) $fatal(1, "corners: NAK %0d flush %0d", n_nak, n_flush);
+
+    // QP put into ERR from outside at any moment
+    for (int round = 0; round < 8 * one; round++) begin
+      for (int q = 0; q < nq; q++) setup(q, 3'(rnd(1, 5)), 1'(q), 4'd6);
+      for (int q = 0; q < nq; q++) begin
+        for (int i = 0; i < 60 * one; i++) post_random(q, 0, 0);
+        bell(q);
+      end
+      repeat (rnd(1, 1500)) @(posedge clk);
+      for (int q = 0; q < nq; q++) begin
+        forced[q] = 1;
+        to_err(qidx[q]);
+        repeat (rnd(0, 30)) @(posedge clk);
+        if (chance(50) && int'(16'(r_pi[q] - r_done[q])) < size_of(q)) begin
+          post_random(q, 0, 1);
+          bell(q);
+        end
+      end
+      // unsignaled WQEs at the end that had been completed before have no CQE: wait for idleness instead
+      repeat (50) @(posedge clk);
+      for (int i = 0; i < 20000 * one && !(idle && bells.size() == 0 && flushes.size() == 0 && acks.size() == 0); i++) @(posedge clk);
+      for (int q = 0; q < nq; q++) begin
+        while (r_done[q] != r_rung[q] && d_kind[q][int'(r_done[q]) % Ring] <= 1 && !d_signaled[q][int'(r_done[q]) % Ring]) r_done[q] = r_done[q] + 1;
+        if (r_done[q] != r_rung[q]) $fatal(1, "QP %0d: WQE %0d neither completed nor flushed", q, r_done[q]);
+      end
+      audit();
+    end
+
+    // bad doorbells change nothing
+    setup_all(4);
+    base = n_bad_db;
+    bells.push_back({24'h000000, 16'd1});
+    bells.push_back({QpnBase + 24'(NumQp), 16'd1});
+    bells.push_back({24'hffffff, 16'd1});
+    bells.push_back({QpnBase + 24'd1, 16'd1});  // does not exist
+    qp_tab[qidx[0]].state = QpInit;
+    qp_tab[qidx[1]].state = QpReset;
+    qp_tab[qidx[2]].state = QpRtr;
+    for (int q = 0; q < 3 * one; q++) bells.push_back({idx_to_qpn(qidx[q]), 16'd1});
+    for (int q = 3; q < nq; q++) bells.push_back({idx_to_qpn(qidx[q]), 16'(size_of(q) + 1)});
+    for (int q = 3; q < nq; q++) bells.push_back({idx_to_qpn(qidx[q]), 16'hffff});
+    while (bells.size() > 0) @(posedge clk);
+    repeat (200) @(posedge clk);
+    if (n_bad_db - base != 7 + 2 * (NQ - 3)) $fatal(1, "bad doorbells: %0d", n_bad_db - base);
+    for (int q = 0; q < 3 * one; q++) qp_tab[qidx[q]].state = QpRts;
+    audit();
+    traffic(20, 0);
+
+    // a paused QP (SQD) goes on at the next doorbell, also one without news
+    for (int q = 0; q < nq; q++) qp_tab[qidx[q]].state = QpSqd;
+    for (int q = 0; q < nq; q++) begin
+      for (int i = 0; i < 8 * one; i++) post_random(q, 0, i == 7);
+      bell(q);
+    end
+    base = n_pkt;
+    repeat (3000) @(posedge clk);
+    if (n_pkt != base) $fatal(1, "a paused QP sends");
+    for (int q = 0; q < nq; q++) begin
+      qp_tab[qidx[q]].state = QpRts;
+      bell(q);
+    end
+    settle(-1);
+    audit();
+
+    // reset under load: state first, three drains, then nothing of the QP moves; the others go on
+    for (int round = 0; round < 10 * one; round++) begin
+      setup_all(5);
+      for (int q = 0; q < nq; q++) begin
+        for (int i = 0; i < 32 * one; i++) post_random(q, 0, i == 31);
+        bell(q);
+      end
+      repeat (rnd(1, 2000)) @(posedge clk);
+      for (int q = 0; q < nq; q += 2) qp_tab[qidx[q]].state = chance(50) ? QpReset : QpNone;
+      for (int i = 0; i < 3 * one; i++) begin
+        drain <= 1;
+        t0 = cyc;
+        @(posedge clk);
+        while (!drain_done) begin
+          @(posedge clk);
+          if (cyc - t0 > 20000) $fatal(1, "drain never ends");
+        end
+        drain <= 0;
+        @(posedge clk);
+      end
+      for (int q = 0; q < nq; q += 2) begin
+        dead[q] = 1;
+        r_done[q] = r_rung[q];
+      end
+      // what is left in the fragment queue belongs to packets that were sent
+      settle(-1);
+      repeat (600) @(posedge clk);
+      audit();
+    end
+
+    // fairness: equal shares while all want to send, whatever the message size
+    quantum_log = 12; window = 32768; noisy = 0;
+    calm = 1; rd_lat_min = 100; ack_lat_min = 50; ack_lat_max = 50;
+    for (int q = 0; q < nq; q++) setup(q, 3'd3, 0, 4'd7);
+    for (int q = 0; q < nq; q++) begin
+      for (int i = 0; i < 40 * one; i++) begin
+        plan(q, 1, q % 3 == 0 ? 4096 : q % 3 == 1 ? 65536 : 16384);
+        post(q, 1, 0, 1, BadNone);
+      end
+      bell(q);
+    end
+    while (sent_bytes[0] < 120000) @(posedge clk);
+    lo = sent_bytes[0];
+    hi = lo;
+    for (int q = 0; q < nq; q++) begin
+      if (sent_bytes[q] < lo) lo = sent_bytes[q];
+      if (sent_bytes[q] > hi) hi = sent_bytes[q];
+    end
+    if (hi - lo > 3 * 4096) $fatal(1, "unfair: %0d to %0d bytes", lo, hi);
+    settle(-1);
+    audit();
+
+    // speed: one QP, then many, 64-byte messages, read latency 125 cycles
+    quantum_log = 14; rd_lat_min = 125; ack_lat_min = 100; ack_lat_max = 100;
+    for (int q = 0; q < nq; q++) setup(q, 3'd3, 0, 4'd9);
+    begin
+      for (int i = 0; i < 500 * one; i++) begin
+        plan(0, 1, 11);
+        post(0, 1, 0, 1, BadNone);
+      end
+      bell(0);
+      base = n_pkt;
+      while (n_pkt < base + 100) @(posedge clk);
+      t0 = cyc;
+      while (n_pkt < base + 400) @(posedge clk);
+      t1 = cyc;
+      settle(0);
+      $display("one QP: %0d.%02d cycles per WQE", (t1 - t0) / 300, ((t1 - t0) % 300) / 3);
+      if (DataW == 512 && t1 - t0 > 5 * 300) $fatal(1, "too slow");
+      if (t1 - t0 > 12 * 300) $fatal(1, "too slow");
+      for (int q = 0; q < nq; q++) begin
+        for (int i = 0; i < 100 * one; i++) begin
+          plan(q, 1, 11);
+          post(q, 1, 0, 1, BadNone);
+        end
+        bell(q);
+      end
+      base = n_pkt;
+      while (n_pkt < base + 200) @(posedge clk);
+      t0 = cyc;
+      while (n_pkt < base + 800) @(posedge clk);
+      t1 = cyc;
+      settle(-1);
+      $display("%0d QPs: %0d.%02d cycles per WQE", NQ, (t1 - t0) / 600, ((t1 - t0) % 600) / 6);
+      if (DataW == 512 && t1 - t0 > 5 * 600) $fatal(1, "too slow");
+      if (t1 - t0 > 12 * 600) $fatal(1, "too slow");
+    end
+    audit();
+
+    // a message of several MB
+    window = 256; req_interval = 16;
+    plan(3, 1, 5000003);
+    post(3, 1, 0, 1, BadNone);
+    plan(4, 2, 3000000);
+    post(4, 2, 0, 1, BadNone);
+    bell(3);
+    bell(4);
+    settle(-1);
+    audit();
+
+    $display("PASS %0d packets, %0d CQEs (%0d flushed), %0d ACKs, %0d NAKs, %0d cycles", n_pkt, n_cqe, n_flush, n_ack, n_nak, cyc);
+    $finish;
+  end
+endmodule
