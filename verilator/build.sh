@@ -37,7 +37,7 @@ cflags="-O2 -fPIC -fvisibility=hidden -fno-gnu-unique $san"
 
 stamp=$( { echo "$top $width $trace $cflags ${vflags[*]}"; verilator --version; "${CXX:-g++}" --version
            sha256sum $(find hw/rtl verilator cosim/model \( -name '*.sv' -o -name '*.svh' -o -name '*.f' -o -name '*.cpp' \
-             -o -name '*.h' -o -name '*.map' -o -name build.sh \) -not -path '*/gen/*.h' | LC_ALL=C sort); } | sha256sum)
+             -o -name '*.h' -o -name '*.map' -o -name build.sh -o -name '*.pl' \) -not -path '*/gen/*.h' | LC_ALL=C sort); } | sha256sum)
 if [ -f "$lib" ] && [ "$(cat "$dir/stamp" 2>/dev/null)" = "$stamp" ]; then exit 0; fi
 
 begin=$SECONDS
@@ -58,6 +58,7 @@ progress 0 "verilating $top"
 grep -v '^//' hw/rtl/rnic.f > "$dir/rnic.f"
 find "$dir" -name 'Vrnic*.cpp' -delete
 verilator "${vflags[@]}" -f "$dir/rnic.f" "$top" >> "$log" 2>&1 || fail "verilator found an error"
+perl verilator/trim_locals.pl "$dir"/Vrnic*DepSet*.cpp >> "$log" 2>&1 || fail "trim_locals.pl found an error"
 
 total=$(find "$dir" -name 'Vrnic*.cpp' | wc -l)
 total=$((total + 4))
