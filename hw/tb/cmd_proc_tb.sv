@@ -225,7 +225,6 @@ module cmd_proc_tb #(
   end
 
   // ---- software --------------------------------------------------------------------------------------------
-  rnic_regs_pkg::qp_context_t qc;
   rnic_regs_pkg::mr_entry_t mc;
   rnic_regs_pkg::cq_context_t cc;
   rnic_regs_pkg::rsp_header_t rh;
@@ -243,6 +242,8 @@ module cmd_proc_tb #(
     if (qp_fatal) fatals++;
   end
   logic [15:0] sequence_no = 16'h7ff0;
+
+  rnic_regs_pkg::qp_context_t a, b, want, old;
 
   // Tasks are copied to where they are called: the work is done once, in a process that they ask.
   logic t_go = 0, t_post = 0, t_check = 0;
@@ -265,6 +266,15 @@ module cmd_proc_tb #(
     slot[7:0] = t_op;
     slot[31:16] = sequence_no;
     slot[63:32] = t_object;
+    case (t_base)
+      BaseMr: t_body = 1536'(mc);
+      BaseCq: t_body = 1536'(cc);
+      BaseA: t_body = a;
+      BaseB: t_body = b;
+      default: t_body = '0;
+    endcase
+    for (int i = 0; i < t_wid; i++) t_body[t_off+i] = t_val[i];
+    if (t_op == CmdOpcodeModifyQp) t_body[7:0] = t_state;
     slot[128+:1536] = t_body;
     t_at = CmdBase + 64'(256 * (int'(pi) % (1 << log_size)));
     for (int i = 0; i < 256; i++) u_mem.mem[t_at + 64'(i)] = slot[8*i+:8];
@@ -294,6 +304,7 @@ module cmd_proc_tb #(
       if (!(t_op inside {CmdOpcodeQueryDevice, CmdOpcodeQueryMr, CmdOpcodeQueryCq, CmdOpcodeQueryQp} &&
             t_status == Ok) && answer[1663:128] != 0) $fatal(1, "body without query");
       if (t_check) begin
+        t_want = want;
         t_want.next_psn = 24'h300000 | 24'(t_object[7:0]);
         t_want.una_psn = 24'h400000 | 24'(t_object[7:0]);
         t_want.sq_pi = 16'h5000 | 16'(t_object[7:0]);
@@ -307,6 +318,12 @@ module cmd_proc_tb #(
     t_go = 0;
   end
 
+  typedef enum int {BaseNone, BaseMr, BaseCq, BaseA, BaseB} base_e;
+  base_e t_base;
+  int t_off, t_wid;
+  logic [63:0] t_val;
+  logic [7:0] t_state;
+
   task automatic ask(input logic post_only, input logic check, input logic [7:0] op, input logic [31:0] object,
                      input logic [7:0] status, input logic [7:0] syndrome);
     t_post = post_only;
@@ -319,29 +336,47 @@ module cmd_proc_tb #(
     do @(negedge clk); while (t_go);
   endtask
 
-  task automatic post(input logic [7:0] op, input logic [31:0] object, input logic [1535:0] body);
-    t_body = body;
+  task automatic post(input logic [7:0] op, input logic [31:0] object, input base_e base, input logic [7:0] state);
+    t_base = base;
+    t_wid = 0;
+    t_state = state;
     ask(1, 0, op, object, 0, 0);
   endtask
 
-  task automatic run(input logic [7:0] op, input logic [31:0] object, input logic [1535:0] body,
-                     input logic [7:0] status, input logic [7:0] syndrome);
-    t_body = body;
+  task automatic run(input logic [7:0] op, input logic [31:0] object, input base_e base, input logic [7:0] status,
+                     input logic [7:0] syndrome);
+    t_base = base;
+    t_wid = 0;
     ask(0, 0, op, object, status, syndrome);
   endtask
 
-  // what a query of this QP must show
-  task automatic check_qp(input logic [31:0] qpn, input rnic_regs_pkg::qp_context_t expected);
-    t_want = expected;
-    t_body = '0;
+  // the same with `wid` bits at byte `off` of the body set to `val`
+  task automatic runp(input logic [7:0] op, input logic [31:0] object, input base_e base, input int off,
+                      input int wid, input logic [63:0] val, input logic [7:0] status, input logic [7:0] syndrome);
+    t_base = base;
+    t_off = 8 * off;
+    t_wid = wid;
+    t_val = val;
+    ask(0, 0, op, object, status, syndrome);
+  endtask
+
+  // a query of this QP must show what `want` says
+  task automatic check_qp(input logic [31:0] qpn);
+    t_base = BaseNone;
+    t_wid = 0;
     ask(0, 1, CmdOpcodeQueryQp, qpn, Ok, 0);
   endtask
 
-  task automatic modify(input logic [31:0] qpn, input rnic_regs_pkg::qp_context_t c, input logic [7:0] state,
-                        input logic [7:0] status, input logic [7:0] syndrome);
-    t_body = c;
-    t_body[7:0] = state;
-    ask(0, 0, CmdOpcodeModifyQp, qpn, status, syndrome);
+  task automatic modify(input logic [31:0] qpn, input base_e base, input logic [7:0] state, input logic [7:0] status,
+                        input logic [7:0] syndrome);
+    t_state = state;
+    run(CmdOpcodeModifyQp, qpn, base, status, syndrome);
+  endtask
+
+  task automatic modifyp(input logic [31:0] qpn, input base_e base, input logic [7:0] state, input int off,
+                         input int wid, input logic [63:0] val, input logic [7:0] status, input logic [7:0] syndrome);
+    t_state = state;
+    runp(CmdOpcodeModifyQp, qpn, base, off, wid, val, status, syndrome);
   endtask
 
   task automatic wait_answer(input logic [15:0] n);
@@ -397,7 +432,6 @@ module cmd_proc_tb #(
     @(negedge clk);
   endtask
 
-  rnic_regs_pkg::qp_context_t a, b, want;
   localparam logic [31:0] Q = 32'h1ab;
   int n, m;
 
@@ -410,131 +444,117 @@ module cmd_proc_tb #(
     @(negedge clk);
 
     // device
-    run(CmdOpcodeNop, 0, '0, Ok, 0);
-    run(CmdOpcodeQueryDevice, 0, '0, Ok, 0);
+    run(CmdOpcodeNop, 0, BaseNone, Ok, 0);
+    run(CmdOpcodeQueryDevice, 0, BaseNone, Ok, 0);
     if (rd.num_qp != 256 || rd.num_cq != 256 || rd.num_mr != 1024 || rd.first_qpn != 256 || rd.max_sge != 4 ||
         rd.log_max_queue != 15 || rd.max_inflight != 128 || rd.data_width != DataW || rd.max_frame != 9216)
       $fatal(1, "caps %h", rd);
-    run(2, 0, '0, BadOpcode, 0);
-    run(8'hff, 0, '0, BadOpcode, 0);
-    run(52, 0, '0, BadOpcode, 0);
+    run(2, 0, BaseNone, BadOpcode, 0);
+    run(8'hff, 0, BaseNone, BadOpcode, 0);
+    run(52, 0, BaseNone, BadOpcode, 0);
 
     // memory regions
     mc = '{key: 32'h0003ff5a, pd: 24'habcdef, local_write: 1, remote_write: 1, remote_read: 1, remote_atomic: 0,
            va: 64'h7fff_1234_5678_9abc, length: 64'h0001_0000_0000_0000, iova: 64'h0000_1111_2222_3333, default: '0};
-    run(CmdOpcodeQueryMr, 1023, '0, NotFound, 0);
-    run(CmdOpcodeDestroyMr, 1023, '0, NotFound, 0);
-    run(CmdOpcodeCreateMr, 1024, mc, BadIndex, 0);
-    run(CmdOpcodeQueryMr, 32'h80000000, '0, BadIndex, 0);
-    run(CmdOpcodeDestroyMr, 1024, '0, BadIndex, 0);
-    run(CmdOpcodeCreateMr, 1022, mc, BadParam, SynMrKey);
-    begin
-      automatic rnic_regs_pkg::mr_entry_t x = mc;
-      x.key = 32'h0103ff5a;
-      run(CmdOpcodeCreateMr, 1023, x, BadParam, SynMrKey);
-      x = mc; x.length = 0;
-      run(CmdOpcodeCreateMr, 1023, x, BadParam, SynMrLength);
-      x = mc; x.length = (64'd1 << 48) + 1;
-      run(CmdOpcodeCreateMr, 1023, x, BadParam, SynMrLength);
-      x = mc; x.va = ~64'd0 - 64'h7fff; x.length = 64'h8000;
-      run(CmdOpcodeCreateMr, 1023, x, BadParam, SynMrLength);
-      x = mc; x.iova = ~64'd0 - 64'h10; x.length = 64'h12;
-      run(CmdOpcodeCreateMr, 1023, x, BadParam, SynMrLength);
-      x = mc; x.local_write = 0;
-      run(CmdOpcodeCreateMr, 1023, x, BadParam, SynMrAccess);
-      x = mc; x.local_write = 0; x.remote_write = 0; x.remote_atomic = 1;
-      run(CmdOpcodeCreateMr, 1023, x, BadParam, SynMrAccess);
-      run(CmdOpcodeQueryMr, 1023, '0, NotFound, 0);
-      run(CmdOpcodeCreateMr, 1023, mc, Ok, 0);
-      run(CmdOpcodeCreateMr, 1023, mc, Exists, 0);
-      run(CmdOpcodeQueryMr, 1023, '0, Ok, 0);
-      if (rm != mc) $fatal(1, "MR %h, want %h", rm, mc);
-      x = mc; x.key = 32'h00000001; x.va = ~64'd0 - 64'h7fff; x.length = 64'h7fff;
-      x.local_write = 0; x.remote_write = 0;
-      run(CmdOpcodeCreateMr, 0, x, Ok, 0);
-      run(CmdOpcodeQueryMr, 0, '0, Ok, 0);
-      if (rm != x) $fatal(1, "MR 0");
-    end
+    run(CmdOpcodeQueryMr, 1023, BaseNone, NotFound, 0);
+    run(CmdOpcodeDestroyMr, 1023, BaseNone, NotFound, 0);
+    run(CmdOpcodeCreateMr, 1024, BaseMr, BadIndex, 0);
+    run(CmdOpcodeQueryMr, 32'h80000000, BaseNone, BadIndex, 0);
+    run(CmdOpcodeDestroyMr, 1024, BaseNone, BadIndex, 0);
+    run(CmdOpcodeCreateMr, 1022, BaseMr, BadParam, SynMrKey);
+    runp(CmdOpcodeCreateMr, 1023, BaseMr, 0, 32, 64'h0103ff5a, BadParam, SynMrKey);
+    runp(CmdOpcodeCreateMr, 1023, BaseMr, 16, 64, 64'd0, BadParam, SynMrLength);
+    runp(CmdOpcodeCreateMr, 1023, BaseMr, 16, 64, (64'd1 << 48) + 64'd1, BadParam, SynMrLength);
+    runp(CmdOpcodeCreateMr, 1023, BaseMr, 8, 64, 64'hffff_0000_0000_0000, BadParam, SynMrLength);
+    runp(CmdOpcodeCreateMr, 1023, BaseMr, 24, 64, 64'hffff_0000_0000_0001, BadParam, SynMrLength);
+    runp(CmdOpcodeCreateMr, 1023, BaseMr, 7, 4, 64'b0010, BadParam, SynMrAccess);
+    runp(CmdOpcodeCreateMr, 1023, BaseMr, 7, 4, 64'b1000, BadParam, SynMrAccess);
+    run(CmdOpcodeQueryMr, 1023, BaseNone, NotFound, 0);
+    run(CmdOpcodeCreateMr, 1023, BaseMr, Ok, 0);
+    run(CmdOpcodeCreateMr, 1023, BaseMr, Exists, 0);
+    run(CmdOpcodeQueryMr, 1023, BaseNone, Ok, 0);
+    if (rm != mc) $fatal(1, "MR %h, want %h", rm, mc);
+    mc.key = 32'h00000001;
+    mc.va = 64'hfffe_ffff_ffff_ffff;
+    mc.iova = 0;
+    mc.local_write = 0;
+    mc.remote_write = 0;
+    run(CmdOpcodeCreateMr, 0, BaseMr, Ok, 0);
+    run(CmdOpcodeQueryMr, 0, BaseNone, Ok, 0);
+    if (rm != mc) $fatal(1, "MR 0");
     n = drain_rounds;
-    run(CmdOpcodeDestroyMr, 1023, '0, Ok, 0);
+    run(CmdOpcodeDestroyMr, 1023, BaseNone, Ok, 0);
     if (drain_rounds != n + 3) $fatal(1, "%0d drain rounds", drain_rounds - n);
-    run(CmdOpcodeQueryMr, 1023, '0, NotFound, 0);
-    run(CmdOpcodeQueryMr, 0, '0, Ok, 0);
+    run(CmdOpcodeQueryMr, 1023, BaseNone, NotFound, 0);
+    run(CmdOpcodeQueryMr, 0, BaseNone, Ok, 0);
 
     // completion queues
     cc = '{addr: 64'hfedc_ba98_7654_3240, log_size: 15, eqn: 8'h7, default: '0};
-    run(CmdOpcodeQueryCq, 5, '0, NotFound, 0);
-    run(CmdOpcodeDestroyCq, 5, '0, NotFound, 0);
-    run(CmdOpcodeCreateCq, 256, cc, BadIndex, 0);
-    run(CmdOpcodeQueryCq, 256, '0, BadIndex, 0);
-    run(CmdOpcodeDestroyCq, 256, '0, BadIndex, 0);
+    run(CmdOpcodeQueryCq, 5, BaseNone, NotFound, 0);
+    run(CmdOpcodeDestroyCq, 5, BaseNone, NotFound, 0);
+    run(CmdOpcodeCreateCq, 256, BaseCq, BadIndex, 0);
+    run(CmdOpcodeQueryCq, 256, BaseNone, BadIndex, 0);
+    run(CmdOpcodeDestroyCq, 256, BaseNone, BadIndex, 0);
     cc.addr[4] = 1;
-    run(CmdOpcodeCreateCq, 5, cc, BadParam, SynCqAddr);
+    run(CmdOpcodeCreateCq, 5, BaseCq, BadParam, SynCqAddr);
     cc.addr[4] = 0; cc.log_size = 0;
-    run(CmdOpcodeCreateCq, 5, cc, BadParam, SynCqSize);
+    run(CmdOpcodeCreateCq, 5, BaseCq, BadParam, SynCqSize);
     cc.log_size = 16;
-    run(CmdOpcodeCreateCq, 5, cc, BadParam, SynCqSize);
+    run(CmdOpcodeCreateCq, 5, BaseCq, BadParam, SynCqSize);
     cc.log_size = 15;
-    run(CmdOpcodeCreateCq, 5, cc, Ok, 0);
-    run(CmdOpcodeCreateCq, 5, cc, Exists, 0);
-    run(CmdOpcodeQueryCq, 5, '0, Ok, 0);
+    run(CmdOpcodeCreateCq, 5, BaseCq, Ok, 0);
+    run(CmdOpcodeCreateCq, 5, BaseCq, Exists, 0);
+    run(CmdOpcodeQueryCq, 5, BaseNone, Ok, 0);
     if (rc != cc) $fatal(1, "CQ %h, want %h", rc, cc);
     cc.log_size = 1;
-    run(CmdOpcodeCreateCq, 255, cc, Ok, 0);
-    run(CmdOpcodeCreateCq, 9, cc, Ok, 0);
+    run(CmdOpcodeCreateCq, 255, BaseCq, Ok, 0);
+    run(CmdOpcodeCreateCq, 9, BaseCq, Ok, 0);
 
     // queue pairs: creation
     a = rand_ctx();
     a.state = 0;
-    run(CmdOpcodeQueryQp, Q, '0, NotFound, 0);
-    run(CmdOpcodeModifyQp, Q, a, NotFound, 0);
-    run(CmdOpcodeDestroyQp, Q, '0, NotFound, 0);
-    run(CmdOpcodeCreateQp, 32'h0ff, a, BadIndex, 0);
-    run(CmdOpcodeCreateQp, 32'h200, a, BadIndex, 0);
-    run(CmdOpcodeQueryQp, 32'h010001ab, '0, BadIndex, 0);
-    run(CmdOpcodeModifyQp, 32'h0, a, BadIndex, 0);
-    run(CmdOpcodeDestroyQp, 32'h1, '0, BadIndex, 0);
-    b = a; b.state = 1;
-    run(CmdOpcodeCreateQp, Q, b, BadParam, SynState);
-    b = a; b.qp_type = 3;
-    run(CmdOpcodeCreateQp, Q, b, BadParam, SynType);
-    b = a; b.send_cqn = 6;
-    run(CmdOpcodeCreateQp, Q, b, BadParam, SynSendCqn);
-    b = a; b.send_cqn = 24'h010005;
-    run(CmdOpcodeCreateQp, Q, b, BadParam, SynSendCqn);
-    b = a; b.recv_cqn = 254;
-    run(CmdOpcodeCreateQp, Q, b, BadParam, SynRecvCqn);
-    b = a; b.recv_cqn = 24'h0001ff;
-    run(CmdOpcodeCreateQp, Q, b, BadParam, SynRecvCqn);
-    b = a; b.sq_addr[5] = 1;
-    run(CmdOpcodeCreateQp, Q, b, BadParam, SynSqAddr);
-    b = a; b.sq_addr[6] = 1; b.sq_stride128 = 1;
-    run(CmdOpcodeCreateQp, Q, b, BadParam, SynSqAddr);
-    b = a; b.log_sq_size = 16;
-    run(CmdOpcodeCreateQp, Q, b, BadParam, SynSqSize);
-    b = a; b.rq_addr[0] = 1;
-    run(CmdOpcodeCreateQp, Q, b, BadParam, SynRqAddr);
-    b = a; b.log_rq_size = 8'h80;
-    run(CmdOpcodeCreateQp, Q, b, BadParam, SynRqSize);
-    run(CmdOpcodeQueryQp, Q, '0, NotFound, 0);
+    run(CmdOpcodeQueryQp, Q, BaseNone, NotFound, 0);
+    run(CmdOpcodeModifyQp, Q, BaseA, NotFound, 0);
+    run(CmdOpcodeDestroyQp, Q, BaseNone, NotFound, 0);
+    run(CmdOpcodeCreateQp, 32'h0ff, BaseA, BadIndex, 0);
+    run(CmdOpcodeCreateQp, 32'h200, BaseA, BadIndex, 0);
+    run(CmdOpcodeQueryQp, 32'h010001ab, BaseNone, BadIndex, 0);
+    run(CmdOpcodeModifyQp, 32'h0, BaseA, BadIndex, 0);
+    run(CmdOpcodeDestroyQp, 32'h1, BaseNone, BadIndex, 0);
+    runp(CmdOpcodeCreateQp, Q, BaseA, 0, 8, 64'd1, BadParam, SynState);
+    runp(CmdOpcodeCreateQp, Q, BaseA, 1, 8, 64'd3, BadParam, SynType);
+    runp(CmdOpcodeCreateQp, Q, BaseA, 20, 24, 64'd6, BadParam, SynSendCqn);
+    runp(CmdOpcodeCreateQp, Q, BaseA, 20, 24, 64'h010005, BadParam, SynSendCqn);
+    runp(CmdOpcodeCreateQp, Q, BaseA, 24, 24, 64'd254, BadParam, SynRecvCqn);
+    runp(CmdOpcodeCreateQp, Q, BaseA, 24, 24, 64'h0001ff, BadParam, SynRecvCqn);
+    runp(CmdOpcodeCreateQp, Q, BaseA, 32, 6, 64'h20, BadParam, SynSqAddr);
+    a.sq_addr[6] = 1;
+    runp(CmdOpcodeCreateQp, Q, BaseA, 3, 5, 64'h10, BadParam, SynSqAddr);
+    a.sq_addr[6] = 0;
+    runp(CmdOpcodeCreateQp, Q, BaseA, 23, 8, 64'd1, BadParam, SynSendCqn);
+    runp(CmdOpcodeCreateQp, Q, BaseA, 48, 8, 64'd16, BadParam, SynSqSize);
+    runp(CmdOpcodeCreateQp, Q, BaseA, 40, 1, 64'd1, BadParam, SynRqAddr);
+    runp(CmdOpcodeCreateQp, Q, BaseA, 49, 8, 64'h80, BadParam, SynRqSize);
+    run(CmdOpcodeQueryQp, Q, BaseNone, NotFound, 0);
     // a refused creation uses no CQ
-    run(CmdOpcodeDestroyCq, 9, '0, Ok, 0);
+    run(CmdOpcodeDestroyCq, 9, BaseNone, Ok, 0);
     n = adm_inits_rsp; m = adm_inits_req;
-    run(CmdOpcodeCreateQp, Q, a, Ok, 0);
+    run(CmdOpcodeCreateQp, Q, BaseA, Ok, 0);
     if (adm_inits_rsp != n + 1 || adm_inits_req != m + 1) $fatal(1, "creation does not initialise");
-    run(CmdOpcodeCreateQp, Q, a, Exists, 0);
-    check_qp(Q, a);
-    run(CmdOpcodeDestroyCq, 5, '0, Busy, 0);
-    run(CmdOpcodeDestroyCq, 255, '0, Busy, 0);
+    run(CmdOpcodeCreateQp, Q, BaseA, Exists, 0);
+    want = a;
+    check_qp(Q);
+    run(CmdOpcodeDestroyCq, 5, BaseNone, Busy, 0);
+    run(CmdOpcodeDestroyCq, 255, BaseNone, Busy, 0);
 
     // transitions that are not allowed
     b = a;
-    modify(Q, b, 2, BadState, SynState);
-    modify(Q, b, 3, BadState, SynState);
-    modify(Q, b, 4, BadState, SynState);
-    modify(Q, b, 5, BadState, SynState);
-    modify(Q, b, 7, BadParam, SynState);
-    modify(Q, b, 8'h81, BadParam, SynState);
+    modify(Q, BaseB, 2, BadState, SynState);
+    modify(Q, BaseB, 3, BadState, SynState);
+    modify(Q, BaseB, 4, BadState, SynState);
+    modify(Q, BaseB, 5, BadState, SynState);
+    modify(Q, BaseB, 7, BadParam, SynState);
+    modify(Q, BaseB, 8'h81, BadParam, SynState);
 
     // to INIT: takes P_Key and rights, nothing else
     b = rand_ctx();
@@ -544,122 +564,108 @@ module cmd_proc_tb #(
     want.state = 1;
     want.pkey = b.pkey;
     {want.remote_write, want.remote_read, want.remote_atomic} = {b.remote_write, b.remote_read, b.remote_atomic};
-    begin
-      automatic rnic_regs_pkg::qp_context_t x = b;
-      x.qp_type = 4;
-      modify(Q, x, 1, BadParam, SynType);
-      x = b; x.send_cqn = 255;
-      modify(Q, x, 1, BadParam, SynSendCqn);
-      x = b; x.recv_cqn = 5;
-      modify(Q, x, 1, BadParam, SynRecvCqn);
-      x = b; x.sq_addr[40] = !x.sq_addr[40];
-      modify(Q, x, 1, BadParam, SynSqAddr);
-      x = b; x.sq_stride128 = 1;
-      modify(Q, x, 1, BadParam, SynSqAddr);
-      x = b; x.log_sq_size = x.log_sq_size ^ 1;
-      modify(Q, x, 1, BadParam, SynSqSize);
-      x = b; x.rq_addr[40] = !x.rq_addr[40];
-      modify(Q, x, 1, BadParam, SynRqAddr);
-      x = b; x.log_rq_size = x.log_rq_size | 8'h10;
-      modify(Q, x, 1, BadParam, SynRqSize);
-    end
-    check_qp(Q, a);
-    modify(Q, b, 1, Ok, 0);
-    check_qp(Q, want);
-    modify(Q, b, 1, Ok, 0);
-    modify(Q, b, 3, BadState, SynState);
+    modifyp(Q, BaseB, 1, 1, 8, 64'd4, BadParam, SynType);
+    modifyp(Q, BaseB, 1, 20, 24, 64'd255, BadParam, SynSendCqn);
+    modifyp(Q, BaseB, 1, 24, 24, 64'd5, BadParam, SynRecvCqn);
+    modifyp(Q, BaseB, 1, 37, 8, ~64'(b.sq_addr[47:40]), BadParam, SynSqAddr);
+    modifyp(Q, BaseB, 1, 3, 5, 64'h10, BadParam, SynSqAddr);
+    modifyp(Q, BaseB, 1, 48, 8, 64'(b.log_sq_size ^ 8'd1), BadParam, SynSqSize);
+    modifyp(Q, BaseB, 1, 45, 8, ~64'(b.rq_addr[47:40]), BadParam, SynRqAddr);
+    modifyp(Q, BaseB, 1, 49, 8, 64'(b.log_rq_size | 8'h10), BadParam, SynRqSize);
+    old = want;
+    want = a;
+    check_qp(Q);
+    want = old;
+    modify(Q, BaseB, 1, Ok, 0);
+    check_qp(Q);
+    modify(Q, BaseB, 1, Ok, 0);
+    modify(Q, BaseB, 3, BadState, SynState);
 
     // to RTR: the address vector; the responder starts
     b.path_mtu = 0;
-    modify(Q, b, 2, BadParam, SynMtu);
+    modify(Q, BaseB, 2, BadParam, SynMtu);
     b.path_mtu = 6;
-    modify(Q, b, 2, BadParam, SynMtu);
+    modify(Q, BaseB, 2, BadParam, SynMtu);
     b.path_mtu = 3; b.dest_qpn = 1;
-    modify(Q, b, 2, BadParam, SynDest);
+    modify(Q, BaseB, 2, BadParam, SynDest);
     b.dest_qpn = 24'hffffff;
-    modify(Q, b, 2, BadParam, SynDest);
+    modify(Q, BaseB, 2, BadParam, SynDest);
     b.dest_qpn = 24'h3ffe12;
-    check_qp(Q, want);
+    check_qp(Q);
     n = adm_inits_rsp; m = adm_inits_req;
-    modify(Q, b, 2, Ok, 0);
+    modify(Q, BaseB, 2, Ok, 0);
     if (adm_inits_rsp != n + 1 || adm_inits_req != m || last_rsp.psn != b.rq_psn || last_rsp.qp != Q[7:0])
       $fatal(1, "responder not started");
-    begin
-      automatic rnic_regs_pkg::qp_context_t x = want;
-      want = b;
-      want.state = 2;
-      want.pd = x.pd; want.pkey = x.pkey; want.sq_psn = x.sq_psn; want.timeout = x.timeout;
-      want.retry_cnt = x.retry_cnt; want.rnr_retry = x.rnr_retry; want.max_rd_atomic = x.max_rd_atomic;
-    end
-    check_qp(Q, want);
-    modify(Q, b, 2, BadState, SynState);
-    modify(Q, b, 4, BadState, SynState);
+    old = want;
+    want = b;
+    want.state = 2;
+    want.pd = old.pd; want.pkey = old.pkey; want.sq_psn = old.sq_psn; want.timeout = old.timeout;
+    want.retry_cnt = old.retry_cnt; want.rnr_retry = old.rnr_retry; want.max_rd_atomic = old.max_rd_atomic;
+    check_qp(Q);
+    modify(Q, BaseB, 2, BadState, SynState);
+    modify(Q, BaseB, 4, BadState, SynState);
 
     // to RTS: the requester starts
     n = adm_inits_rsp; m = adm_inits_req;
     b.sq_psn = 24'hfffff0;
     b.rq_psn = ~b.rq_psn;
     b.dest_qpn = 24'h2;
-    modify(Q, b, 3, Ok, 0);
+    modify(Q, BaseB, 3, Ok, 0);
     if (adm_inits_rsp != n || adm_inits_req != m + 1 || last_req.psn != 24'hfffff0 || last_req.qp != Q[7:0])
       $fatal(1, "requester not started");
     want.state = 3; want.sq_psn = b.sq_psn; want.timeout = b.timeout; want.retry_cnt = b.retry_cnt;
     want.rnr_retry = b.rnr_retry; want.max_rd_atomic = b.max_rd_atomic;
-    check_qp(Q, want);
+    check_qp(Q);
     m = adm_inits_req;
     b.sq_psn = 24'h123456;
     b.remote_write = !b.remote_write;
     want.remote_write = b.remote_write;
-    modify(Q, b, 3, Ok, 0);
-    check_qp(Q, want);
-    modify(Q, b, 4, Ok, 0);
+    modify(Q, BaseB, 3, Ok, 0);
+    check_qp(Q);
+    modify(Q, BaseB, 4, Ok, 0);
     want.state = 4;
-    check_qp(Q, want);
-    modify(Q, b, 4, Ok, 0);
-    modify(Q, b, 1, BadState, SynState);
-    modify(Q, b, 3, Ok, 0);
+    check_qp(Q);
+    modify(Q, BaseB, 4, Ok, 0);
+    modify(Q, BaseB, 1, BadState, SynState);
+    modify(Q, BaseB, 3, Ok, 0);
     want.state = 3;
     if (adm_inits_req != m) $fatal(1, "requester started again");
-    modify(Q, b, 2, BadState, SynState);
-    modify(Q, b, 5, BadState, SynState);
+    modify(Q, BaseB, 2, BadState, SynState);
+    modify(Q, BaseB, 5, BadState, SynState);
 
     // a QP that failed by itself
     err_qp(8'hab);
     want.state = 6;
-    check_qp(Q, want);
+    check_qp(Q);
     if (fatals != 1) $fatal(1, "fatals %0d", fatals);
-    modify(Q, b, 3, BadState, SynState);
-    modify(Q, b, 6, Ok, 0);
+    modify(Q, BaseB, 3, BadState, SynState);
+    modify(Q, BaseB, 6, Ok, 0);
     n = drain_rounds;
-    modify(Q, '0, 0, Ok, 0);
+    modify(Q, BaseNone, 0, Ok, 0);
     if (drain_rounds != n + 3) $fatal(1, "reset drained %0d rounds", drain_rounds - n);
     want.state = 0;
-    check_qp(Q, want);
-    modify(Q, '0, 6, Ok, 0);
-    modify(Q, '0, 0, Ok, 0);
+    check_qp(Q);
+    modify(Q, BaseNone, 6, Ok, 0);
+    modify(Q, BaseNone, 0, Ok, 0);
 
     // a QP that fails while a transition is under way stays failed (the write of the table loses)
-    modify(Q, b, 1, Ok, 0);
+    modify(Q, BaseB, 1, Ok, 0);
     b.dest_qpn = 24'h77;
-    begin
-      automatic rnic_regs_pkg::qp_context_t x = b;
-      x.state = 2;
-      post(CmdOpcodeModifyQp, Q, x);
-      while (!rsp_adm_valid) @(negedge clk);
-      err_qp(8'hab);
-      wait_answer(pi);
-      commands++;
-      if (u_mem.get(RspBase + 64'(256 * (int'(pi - 1) % 4))) != BadState) $fatal(1, "late write went through");
-    end
+    post(CmdOpcodeModifyQp, Q, BaseB, 2);
+    while (!rsp_adm_valid) @(negedge clk);
+    err_qp(8'hab);
+    wait_answer(pi);
+    commands++;
+    if (u_mem.get(RspBase + 64'(256 * (int'(pi - 1) % 4))) != BadState) $fatal(1, "late write went through");
     want.state = 6;
     want.pkey = b.pkey;
     {want.remote_write, want.remote_read, want.remote_atomic} = {b.remote_write, b.remote_read, b.remote_atomic};
-    check_qp(Q, want);
+    check_qp(Q);
 
     // destruction waits for every block
     drain_block = 1;
     n = drain_rounds;
-    post(CmdOpcodeDestroyQp, Q, '0);
+    post(CmdOpcodeDestroyQp, Q, BaseNone, 0);
     repeat (500) @(negedge clk);
     if (ci == pi) $fatal(1, "QP destroyed while a block holds its work");
     drain_block = 0;
@@ -667,28 +673,28 @@ module cmd_proc_tb #(
     commands++;
     if (drain_rounds != n + 3) $fatal(1, "destroy drained %0d rounds", drain_rounds - n);
     if (u_mem.get(RspBase + 64'(256 * (int'(pi - 1) % 4))) != Ok) $fatal(1, "destroy");
-    run(CmdOpcodeQueryQp, Q, '0, NotFound, 0);
+    run(CmdOpcodeQueryQp, Q, BaseNone, NotFound, 0);
 
     // CQs: users are counted per QP and direction
     a = rand_ctx();
     a.state = 0; a.send_cqn = 5; a.recv_cqn = 5;
-    run(CmdOpcodeCreateQp, 32'h100, a, Ok, 0);
-    run(CmdOpcodeCreateQp, 32'h1ff, a, Ok, 0);
-    run(CmdOpcodeDestroyQp, 32'h100, '0, Ok, 0);
-    run(CmdOpcodeDestroyCq, 5, '0, Busy, 0);
-    run(CmdOpcodeDestroyCq, 255, '0, Ok, 0);
-    run(CmdOpcodeDestroyQp, 32'h1ff, '0, Ok, 0);
+    run(CmdOpcodeCreateQp, 32'h100, BaseA, Ok, 0);
+    run(CmdOpcodeCreateQp, 32'h1ff, BaseA, Ok, 0);
+    run(CmdOpcodeDestroyQp, 32'h100, BaseNone, Ok, 0);
+    run(CmdOpcodeDestroyCq, 5, BaseNone, Busy, 0);
+    run(CmdOpcodeDestroyCq, 255, BaseNone, Ok, 0);
+    run(CmdOpcodeDestroyQp, 32'h1ff, BaseNone, Ok, 0);
     n = drain_rounds;
-    run(CmdOpcodeDestroyCq, 5, '0, Ok, 0);
+    run(CmdOpcodeDestroyCq, 5, BaseNone, Ok, 0);
     if (drain_rounds != n + 3) $fatal(1, "CQ destroy drained %0d rounds", drain_rounds - n);
-    run(CmdOpcodeQueryCq, 5, '0, NotFound, 0);
-    run(CmdOpcodeCreateQp, 32'h100, a, BadParam, SynSendCqn);
+    run(CmdOpcodeQueryCq, 5, BaseNone, NotFound, 0);
+    run(CmdOpcodeCreateQp, 32'h100, BaseA, BadParam, SynSendCqn);
 
     // several at once, over the end of the ring
     for (int k = 0; k < 5; k++) begin
       n = int'(pi);
       for (int j = 0; j < 4; j++) begin
-        post(CmdOpcodeNop, 32'(k * 4 + j), '0);
+        post(CmdOpcodeNop, 32'(k * 4 + j), BaseNone, 0);
         commands++;
       end
       wait_answer(16'(n + 4));
@@ -700,12 +706,12 @@ module cmd_proc_tb #(
     if (errors != 0) $fatal(1, "%0d errors so far", errors);
     u_mem.err_lo = CmdBase;
     u_mem.err_hi = CmdBase + 1024;
-    run(CmdOpcodeCreateMr, 7, mc, ExecError, 0);
+    run(CmdOpcodeCreateMr, 7, BaseMr, ExecError, 0);
     repeat (3) @(negedge clk);
     if (errors != 1 || rd_errs != 1) $fatal(1, "read error not told");
     u_mem.err_lo = RspBase;
     u_mem.err_hi = RspBase + 1024;
-    post(CmdOpcodeNop, 0, '0);
+    post(CmdOpcodeNop, 0, BaseNone, 0);
     wait_answer(pi);
     commands++;
     repeat (3) @(negedge clk);
@@ -723,7 +729,7 @@ module cmd_proc_tb #(
     pi = 16'(n);
     // stop: no new command; idle shows it
     stop = 1;
-    post(CmdOpcodeNop, 0, '0);
+    post(CmdOpcodeNop, 0, BaseNone, 0);
     repeat (200) @(negedge clk);
     if (dones != m) $fatal(1, "command while stopped");
     stop = 0;
@@ -740,9 +746,9 @@ module cmd_proc_tb #(
     enable = 1;
     repeat (5) @(negedge clk);
     if (ci != 0) $fatal(1, "ring not restarted");
-    run(CmdOpcodeNop, 3, '0, Ok, 0);
-    run(CmdOpcodeNop, 4, '0, Ok, 0);
-    run(CmdOpcodeQueryMr, 0, '0, Ok, 0);
+    run(CmdOpcodeNop, 3, BaseNone, Ok, 0);
+    run(CmdOpcodeNop, 4, BaseNone, Ok, 0);
+    run(CmdOpcodeQueryMr, 0, BaseNone, Ok, 0);
     repeat (5) @(negedge clk);
     if (dones != commands) $fatal(1, "%0d done, %0d commands", dones, commands);
     if (!idle || rd_busy || wr_busy) $fatal(1, "not idle at the end");
