@@ -55,6 +55,7 @@ func newRootCmd() *cobra.Command {
 		newDecodeCmd(),
 		newDemoCmd(),
 		newBenchCmd(),
+		newReplayCmd(),
 	)
 	return root
 }

@@ -73,14 +73,21 @@ func (d Difference) String() string {
 	return fmt.Sprintf("%s: RTL %s, codec %s", d.Name, d.RTL, d.Codec)
 }
 
-// Diff lists the fields in which the RTL's verdict differs from the codec's; nil if they are equal.
+// Diff lists the fields in which the RTL's verdict differs from the codec's; nil if they are equal. When the reasons
+// differ, fields that only one of them defines are left out.
 func Diff(rtl, codec *roce.Verdict) []Difference {
 	if *rtl == *codec {
 		return nil
 	}
+	a, b := *rtl, *codec
+	if a.Reason != b.Reason {
+		a.Reason, b.Reason = b.Reason, a.Reason
+		a, b = a.Defined(), b.Defined()
+		a.Reason, b.Reason = b.Reason, a.Reason
+	}
 	var l []Difference
-	want := Fields(codec)
-	for i, f := range Fields(rtl) {
+	want := Fields(&b)
+	for i, f := range Fields(&a) {
 		if f.Value != want[i].Value {
 			l = append(l, Difference{f.Name, f.Value, want[i].Value})
 		}

@@ -251,4 +251,10 @@ func TestDiffNamesEveryField(t *testing.T) {
 		require.Len(t, d, 1, i)
 		require.Equal(t, replay.Fields(&a)[i].Name, d[0].Name)
 	}
+	// With different reasons only what both define is compared.
+	b := roce.Verdict{Reason: roce.ReasonNotRoCE, FrameLen: 80, UDPSPort: 3}
+	a = roce.Verdict{FrameLen: 81, UDPSPort: 4, Opcode: roce.RCAcknowledge, PSN: 5}
+	d := replay.Diff(&a, &b)
+	require.Equal(t, []replay.Difference{{"reason", "none", "not_roce"}, {"frame_len", "81 (0x51)", "80 (0x50)"}, {"udp_sport", "4", "3"}}, d)
+	require.Equal(t, "udp_sport: RTL 4, codec 3", d[2].String())
 }
