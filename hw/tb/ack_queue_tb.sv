@@ -92,7 +92,8 @@ module ack_queue_tb
     for (int i = 0; i < 60000; i++) begin
       @(negedge clk);
       if (i % 1000 == 0) begin
-        case ($urandom() % 4)
+        t0 = int'($urandom() % 4);
+        case (t0)
           0: span = 1;
           1: span = 3;
           2: span = 16;

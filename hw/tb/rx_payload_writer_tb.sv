@@ -83,7 +83,8 @@ module rx_payload_writer_tb
   endfunction
 
   // Queue one packet. fail: 0 none, else the n-th burst fails.
-  task automatic queue_packet(qp_idx_t qp, logic [63:0] iova, int len, int off0, bit with_ack, bit last,
+  task automatic queue_packet(qp_idx_t qp, logic [63:0] iova, int len, int off0, bit with_ack,
+                              bit last,
                               int fail, bit init = 0);
     rx_write_t w;
     beat_t b;
@@ -191,7 +192,8 @@ module rx_payload_writer_tb
   logic [DataW+BytesW:0] w_q[$];
   logic [DataW+BytesW:0] word;
   int cur_left = 0, b_ready_cnt = 0;
-  int outstanding = 0, max_outstanding = 0, cycle = 0, w_beats = 0, w_first_cycle = 0, w_last_cycle = 0;
+  int outstanding = 0, max_outstanding = 0, cycle = 0;
+  int w_beats = 0, w_first_cycle = 0, w_last_cycle = 0;
 
   always @(posedge clk) begin
     cycle <= cycle + 1;
@@ -259,7 +261,9 @@ module rx_payload_writer_tb
       end
       if (qp_err_valid && qp_err_ready) begin
         qp_errs_seen++;
-        if (err_want.size() == 0 || qp_err_idx !== err_want[0]) $fatal(1, "QP error of %0d", qp_err_idx);
+        if (err_want.size() == 0 || qp_err_idx !== err_want[0]) begin
+          $fatal(1, "QP error of %0d", qp_err_idx);
+        end
         void'(err_want.pop_front());
       end
       if (ev_bytes_valid) bytes_seen += 64'(ev_bytes);
@@ -286,7 +290,7 @@ module rx_payload_writer_tb
     if (ack_want.size() != 0) $fatal(1, "%s: %0d acknowledges missing", what, ack_want.size());
     if (err_want.size() != 0) $fatal(1, "%s: QP error missing", what);
     if (b_plan.size() != 0) $fatal(1, "%s: %0d bursts fewer than expected", what, b_plan.size());
-    if (bytes_seen != bytes_want) $fatal(1, "%s: bytes %0d, want %0d", what, bytes_seen, bytes_want);
+    if (bytes_seen != bytes_want) $fatal(1, "%s: %0d bytes of %0d", what, bytes_seen, bytes_want);
     if (msgs_seen != msgs_want) $fatal(1, "%s: messages %0d, want %0d", what, msgs_seen, msgs_want);
     if (naks_seen != naks_want) $fatal(1, "%s: NAKs %0d, want %0d", what, naks_seen, naks_want);
     if (errs_seen != errs_want) $fatal(1, "%s: errors %0d, want %0d", what, errs_seen, errs_want);
@@ -324,7 +328,8 @@ module rx_payload_writer_tb
       stall = round % 3 == 0 ? 0 : round % 3 == 1 ? 30 : 80;
       stall_b = round % 4 == 0 ? 0 : round % 4 == 1 ? 95 : 50;
       for (int i = 0; i < 60; i++) begin
-        case ($urandom() % 8)
+        t0 = int'($urandom() % 8);
+        case (t0)
           0: l = 0;
           1: l = 4096;
           2: l = 256 << ($urandom() % 5);
@@ -335,7 +340,9 @@ module rx_payload_writer_tb
                      round >= 4 && $urandom() % 10 == 0 ? 1 + int'($urandom() % 2) : 0);
       end
       settle("random");
-      for (int q = 0; q < 8; q++) if ($urandom() % 2 == 0) queue_packet(qp_idx_t'(q), 0, 0, 0, 0, 0, 0, 1);
+      for (int q = 0; q < 8; q++) begin
+        if ($urandom() % 2 == 0) queue_packet(qp_idx_t'(q), 0, 0, 0, 0, 0, 0, 1);
+      end
     end
     for (int q = 0; q < 8; q++) queue_packet(qp_idx_t'(q), 0, 0, 0, 0, 0, 0, 1);
     settle("init");
@@ -372,7 +379,7 @@ module rx_payload_writer_tb
     if (l > w_beats + 64) $fatal(1, "%0d beats took %0d cycles", w_beats, l);
     if (max_outstanding < 16) $fatal(1, "only %0d bursts outstanding", max_outstanding);
     if (naks_want < 5 || stalls_seen == 0) $fatal(1, "corner not reached");
-    $display("PASS %0d packets, %0d bytes, %0d refused, %0d bursts in flight, %0d beats in %0d cycles",
+    $display("PASS %0d packets, %0d bytes, %0d refused, %0d bursts open, %0d beats in %0d cycles",
              packets, bytes_seen, naks_seen, max_outstanding, w_beats, l);
     $finish;
   end
