@@ -104,11 +104,12 @@ module rnic_core
   // ---- reset -----------------------------------------------------------------------------------------
   rnic_regs_pkg::csr_reg2hw_t reg2hw;
   rnic_regs_pkg::csr_hw2reg_t hw2reg;
-  logic core_rst_n, stop, enable, rx_skip, rd_busy, wr_busy, tx_valid;
+  logic core_rst_n, stop, enable, rx_skip, rd_busy, wr_busy, tx_valid, reset_trigger;
 
+  assign reset_trigger = reg2hw.reset.qe && reg2hw.reset.trigger == ResetMagic;
   reset_ctrl u_reset_ctrl (
     .clk_i, .rst_ni,
-    .trigger_i(reg2hw.reset.qe && reg2hw.reset.trigger == ResetMagic),
+    .trigger_i(reset_trigger),
     .axi_busy_i(rd_busy || wr_busy),
     .tx_valid_i(tx_valid), .tx_valid_o, .tx_ready_i, .tx_last_i(tx_last_o),
     .rx_valid_i, .rx_last_i, .rx_skip_o(rx_skip),
@@ -480,7 +481,7 @@ module rnic_core
 
   rnic_counters #(.DataW(DataW)) u_counters (
     .clk_i, .rst_ni(core_rst_n), .time_i,
-    .ready_i(!stop), .idle_i(&block_idle && !rd_busy && !wr_busy), .cmdq_ci_i(cmdq_ci),
+    .ready_i(!stop && !reset_trigger), .idle_i(&block_idle && !rd_busy && !wr_busy), .cmdq_ci_i(cmdq_ci),
     .capture_drops_only_i(reg2hw.rx_ctrl.capture_drops_only),
     .verdict_valid_i(verdict_valid_o), .verdict_i(verdict),
     .ev_drop_valid_i(ev_drop_valid), .ev_drop_i(ev_drop), .ev_nak_op_i(ev_nak_op),

@@ -1,0 +1,153 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// rnic_counters: random events on all inputs at once against plain counting; the captured frame in both modes.
+
+module rnic_counters_tb #(
+  parameter int unsigned DataW = 64
+);
+  import rnic_pkg::*;
+  logic clk = 0, rst_n = 0;
+  always #1 clk = !clk;
+
+  logic [63:0] now = 64'h123456789;
+  logic ready = 1, idle = 0, drops_only = 0, verdict_valid = 0, drop_valid = 0, bytes_valid = 0, frame_valid = 0;
+  logic [15:0] ci = 16'h77;
+  rnic_regs_pkg::rx_verdict_t verdict = '0;
+  logic [3:0] drop = '0, wqe = '0;
+  logic [12:0] bytes = '0;
+  logic [15:0] frame_len = '0;
+  logic [1:0] frame_kind = '0;
+  logic [2:0] bad_db = '0, rd_err = '0, wr_err = '0;
+  logic [18:0] ev = '0;
+  rnic_regs_pkg::csr_hw2reg_t q;
+
+  rnic_counters #(.DataW(DataW)) dut (
+    .clk_i(clk), .rst_ni(rst_n), .time_i(now), .ready_i(ready), .idle_i(idle), .cmdq_ci_i(ci),
+    .capture_drops_only_i(drops_only), .verdict_valid_i(verdict_valid), .verdict_i(verdict),
+    .ev_drop_valid_i(drop_valid), .ev_drop_i(drop), .ev_nak_op_i(ev[0]), .ev_rx_message_i(ev[1]),
+    .ev_rx_bytes_valid_i(bytes_valid), .ev_rx_bytes_i(bytes), .ev_stall_rx_dma_i(ev[2]),
+    .ev_frame_valid_i(frame_valid), .ev_frame_len_i(frame_len), .ev_frame_kind_i(frame_kind),
+    .ev_abort_i(ev[3]), .ev_stall_mac_i(ev[4]), .ev_stall_read_i(ev[5]), .ev_wqe_i(wqe), .ev_ack_i(ev[6]),
+    .ev_nak_i(ev[7]), .ev_ghost_i(ev[8]), .ev_window_i(ev[9]), .ev_cqe_i(ev[10]), .ev_cqe_lost_i(ev[11]),
+    .ev_cq_overrun_i(ev[12]), .ev_cqe_error_i(ev[13]), .ev_cqe_flush_i(ev[14]), .ev_cmd_i(ev[15]),
+    .ev_cmd_error_i(ev[16]), .ev_qp_fatal_i(ev[17]), .ev_bad_db_i(bad_db), .ev_axi_rd_err_i(rd_err),
+    .ev_axi_wr_err_i(wr_err), .hw2reg_o(q));
+
+  longint n[20], n_frames = 0, n_bytes = 0, n_acc = 0, n_ce = 0, n_fecn = 0, n_becn = 0, n_rxb = 0, n_txf = 0, n_txb = 0;
+  longint n_kind[4], n_wqe = 0, n_bad = 0, n_rd = 0, n_wr = 0, n_drop[24], n_tdrop[16];
+  int captures = 0;
+  rnic_regs_pkg::rx_verdict_t last;
+
+  task automatic same(input string what, input logic [63:0] got, input longint want);
+    if (got != 64'(want)) $fatal(1, "%s: %0d, want %0d", what, got, want);
+  endtask
+
+  initial begin
+    for (int i = 0; i < 20; i++) n[i] = 0;
+    for (int i = 0; i < 4; i++) n_kind[i] = 0;
+    for (int i = 0; i < 24; i++) n_drop[i] = 0;
+    for (int i = 0; i < 16; i++) n_tdrop[i] = 0;
+    repeat (4) @(negedge clk);
+    rst_n = 1;
+    for (int k = 0; k < 20000; k++) begin
+      @(negedge clk);
+      if (k > 0 && q.events != {ev[16], |bad_db, ev[17], |wr_err, |rd_err, ev[12]}) $fatal(1, "events %b", q.events);
+      now = now + 1;
+      drops_only = k >= 10000;
+      ev = 19'($urandom());
+      verdict_valid = ($urandom() % 2) == 0;
+      for (int i = 0; i < 32; i++) verdict[32*i+:32] = $urandom();
+      verdict.reason = ($urandom() % 2) == 0 ? 8'd0 : 8'($urandom() % 24);
+      drop_valid = ($urandom() % 2) == 0;
+      drop = 4'($urandom() % 14);
+      if (($urandom() % 3) == 0) drop = ev[0] ? 4'd10 : 4'd11;
+      bytes_valid = ($urandom() % 2) == 0;
+      bytes = 13'($urandom());
+      frame_valid = ($urandom() % 2) == 0;
+      frame_len = 16'($urandom());
+      frame_kind = 2'($urandom() % 3);
+      wqe = 4'($urandom());
+      bad_db = 3'($urandom());
+      rd_err = 3'($urandom());
+      wr_err = 3'($urandom());
+      for (int i = 0; i < 18; i++) if (ev[i]) n[i]++;
+      if (verdict_valid) begin
+        n_frames++;
+        n_bytes += longint'(verdict.frame_len);
+        n_drop[verdict.reason]++;
+        if (verdict.reason == 0) begin
+          n_acc++;
+          if (verdict.tos[1:0] == 3) n_ce++;
+          if (verdict.fecn) n_fecn++;
+          if (verdict.becn) n_becn++;
+        end
+        if (!drops_only || verdict.reason != 0) begin
+          last = verdict;
+          captures++;
+        end
+      end
+      if (drop_valid) n_tdrop[drop]++;
+      if (ev[0]) n_tdrop[10]++;
+      if (ev[8]) n_tdrop[11]++;
+      if (bytes_valid) n_rxb += longint'(bytes);
+      if (frame_valid) begin
+        n_txf++;
+        n_txb += longint'(frame_len);
+        n_kind[frame_kind]++;
+      end
+      n_wqe += longint'(wqe);
+      n_bad += longint'($countones(bad_db));
+      n_rd += longint'($countones(rd_err));
+      n_wr += longint'($countones(wr_err));
+    end
+    @(negedge clk);
+    same("rx_frames", q.rx_frames.count, n_frames);
+    same("rx_bytes", q.rx_bytes.count, n_bytes);
+    same("rx_roce_packets", q.rx_roce_packets.count, n_acc);
+    same("rx_ecn_ce", q.rx_ecn_ce.count, n_ce);
+    same("rx_fecn", q.rx_fecn.count, n_fecn);
+    same("rx_becn", q.rx_becn.count, n_becn);
+    same("rx_write_requests", q.rx_write_requests.count, n[1]);
+    same("rx_payload_bytes", q.rx_payload_bytes.count, n_rxb);
+    same("stall_rx_dma", q.stall_rx_dma.count, n[2]);
+    same("tx_frames", q.tx_frames.count, n_txf);
+    same("tx_bytes", q.tx_bytes.count, n_txb);
+    same("tx_write_packets", q.tx_write_packets.count, n_kind[0]);
+    same("tx_acks", q.tx_acks.count, n_kind[1]);
+    same("tx_naks", q.tx_naks.count, n_kind[2]);
+    same("tx_aborted", q.tx_aborted.count, n[3]);
+    same("stall_tx_mac", q.stall_tx_mac.count, n[4]);
+    same("stall_tx_read", q.stall_tx_read.count, n[5]);
+    same("wqe_fetched", q.wqe_fetched.count, n_wqe);
+    same("rx_acks", q.rx_acks.count, n[6]);
+    same("rx_naks", q.rx_naks.count, n[7]);
+    same("stall_tx_window", q.stall_tx_window.count, n[9]);
+    same("cqe_written", q.cqe_written.count, n[10]);
+    same("cqe_overrun", q.cqe_overrun.count, n[11]);
+    same("req_cqe_error", q.req_cqe_error.count, n[13]);
+    same("req_cqe_flush_error", q.req_cqe_flush_error.count, n[14]);
+    same("commands", q.commands.count, n[15]);
+    same("bad_doorbells", q.bad_doorbells.count, n_bad);
+    same("axi_read_errors", q.axi_read_errors.count, n_rd);
+    same("axi_write_errors", q.axi_write_errors.count, n_wr);
+    same("cycles", q.cycles.count, longint'(now));
+    for (int i = 0; i < 24; i++) same("rx_drop", q.rx_drop[i].count, n_drop[i]);
+    for (int i = 0; i < 14; i++) same("transport_drop", q.transport_drop[i].count, n_tdrop[i]);
+    if (q.last_info.seq != 8'(captures) || q.last_info.reason != last.reason || q.last_info.opcode != last.opcode ||
+        q.last_info.frame_len != last.frame_len || q.last_info.ethertype != last.ethertype ||
+        q.last_info.vlan_tags != last.vlan_tags || q.last_info.ipv6 != last.ipv6 ||
+        q.last_info.icrc_ok != last.icrc_ok || q.last_bth.dest_qp != last.dest_qp ||
+        q.last_bth.flags != last.bth_flags || q.last_bth.psn != last.psn || q.last_bth.becn != last.becn ||
+        q.last_bth.fecn != last.fecn || {q.last_sip[1], q.last_sip[0]} != last.sip ||
+        {q.last_dip[1], q.last_dip[0]} != last.dip) $fatal(1, "captured frame");
+    if (q.caps0.data_width != 16'(DataW) || q.caps0.log_num_qp != 8 || q.caps0.log_num_cq != 8 ||
+        q.caps0.log_num_mr != 10 || q.caps1.max_frame != 9216 || q.caps1.max_sge != 4 ||
+        q.caps1.log_inflight != 7 || q.caps1.log_max_queue != 15) $fatal(1, "caps");
+    if (!q.status.ready || q.status.idle || q.cmdq_ci.ci != 16'h77) $fatal(1, "status");
+    rst_n = 0;
+    @(negedge clk);
+    if (q != '0) $fatal(1, "reset");
+    $display("PASS %0d verdicts", n_frames);
+    $finish;
+  end
+endmodule
