@@ -52,9 +52,9 @@ test: ## every test: generated files, lint, RTL benches, Go and co-simulation te
 	@$(MAKE) --no-print-directory check-generated lint test-rtl lib
 	@$(MAKE) --no-print-directory test-go
 
-test-rtl: tools ## unit benches of the RTL at 64 and 512 bit
+test-rtl: tools ## unit benches of the RTL at 64 and 512 bit, one per core at a time
 	@for tb in $(sort $(notdir $(basename $(wildcard hw/tb/*_tb.sv)))); do \
-	  for w in $(WIDTHS); do hw/tb/run.sh $$tb $$w || exit 1; done; done
+	  for w in $(WIDTHS); do echo $$tb $$w; done; done | xargs -P $$(nproc) -n 2 hw/tb/run.sh
 
 test-go: lib ## Go tests, co-simulation tests included
 	@$(GO) test -count=1 -timeout 40m ./...
