@@ -37,17 +37,16 @@ func newPair(t *testing.T, cfg verbstest.Config) *verbstest.Pair {
 
 // flow is one direction of one QP pair with its target region and what that must look like.
 type flow struct {
-	qp       *verbs.QP
-	from     *verbstest.Host
-	src      []*verbs.MR
-	dst      *verbs.MR
-	shadow   []byte
-	mtu      int
-	sges     int
-	inflight int
-	posted   int
-	done     int
-	unsig    int
+	qp     *verbs.QP
+	from   *verbstest.Host
+	src    []*verbs.MR
+	dst    *verbs.MR
+	shadow []byte
+	mtu    int
+	sges   int
+	posted int
+	done   int
+	unsig  int
 }
 
 // TestRandomTraffic posts thousands of WRITEs of all lengths and alignments on many QPs in both directions,

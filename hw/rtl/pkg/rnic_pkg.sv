@@ -89,7 +89,6 @@ package rnic_pkg;
   localparam logic [7:0] OpRcWriteOnlyImm = 8'h0b;
   localparam logic [7:0] OpRcReadRequest = 8'h0c;
   localparam logic [7:0] OpRcReadRespFirst = 8'h0d;
-  localparam logic [7:0] OpRcReadRespOnly = 8'h10;
   localparam logic [7:0] OpRcAck = 8'h11;
   localparam logic [7:0] OpRcAtomicAck = 8'h12;
   localparam logic [7:0] OpCnp = 8'h81;
