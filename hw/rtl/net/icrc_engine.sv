@@ -88,16 +88,10 @@ module icrc_engine #(
     logic [UserW-1:0] d_user_q;
     logic [31:0] d_sum_q;
 
-    function automatic logic [31:0] sum(input logic [Groups-1:0][31:0] p);
-      logic [31:0] s;
-      s = '0;
-      for (int unsigned i = 0; i < Groups; i++) s ^= p[i];
-      return s;
-    endfunction
-
-    logic [Groups-1:0][31:0] p;
-    for (genvar g = 0; g < Groups; g++) begin : gen_p
-      assign p[g] = p_q[g];
+    logic [31:0] sum;
+    always_comb begin
+      sum = '0;
+      for (int unsigned i = 0; i < Groups; i++) sum ^= p_q[i];
     end
 
     always_ff @(posedge clk_i) begin
@@ -108,7 +102,7 @@ module icrc_engine #(
         d_last_q <= p_last_q;
         d_skip_q <= p_skip_q;
         if (p_last_q) d_user_q <= p_user_q;
-        if (!p_skip_q) d_sum_q <= sum(p);
+        if (!p_skip_q) d_sum_q <= sum;
       end
     end
 

@@ -63,20 +63,12 @@ module icrc_mask #(
     HdrW'(0), Seed << (8 * 22), Seed << (8 * 18), Seed << (8 * 14)
   };
 
-  function automatic logic [DataW-1:0] masked(input logic [DataW-1:0] d, input logic [IdxW-1:0] beat,
-                                              input logic [1:0] l3, input logic ipv6);
-    hdr_t or_m, and_m, seed;
-    or_m = OrTab[{ipv6, l3}];
-    and_m = AndTab[l3];
-    seed = SeedTab[l3];
-    return ((d | or_m[beat]) & and_m[beat]) ^ seed[beat];
-  endfunction
-
-  function automatic logic [DataW-1:0] keep_low(input logic [CntW-1:0] cnt);
-    logic [DataW-1:0] ones;
-    ones = '1;
-    return ones >> ((Bytes - 32'(cnt)) * 8);
-  endfunction
+  // Written without functions: Verilator clears the wide locals of a function in every cycle.
+  localparam logic [DataW-1:0] BeatOnes = '1;
+  logic [IdxW-1:0] idx;
+  logic [9:0] drop_bits;   // bits of the beat behind the end
+  assign idx = beat_i[IdxW-1:0];
+  assign drop_bits = 10'((Bytes - 32'(cnt_i)) * 8);
 
   logic header;
   assign header = 32'(beat_i) < HdrBeats;
@@ -91,9 +83,11 @@ module icrc_mask #(
     end
     if (valid_i && !skip_i) begin
       if (header && end_i)
-        data_o <= masked(data_i, beat_i[IdxW-1:0], l3_i, ipv6_i) & keep_low(cnt_i);
-      else if (header) data_o <= masked(data_i, beat_i[IdxW-1:0], l3_i, ipv6_i);
-      else if (end_i) data_o <= data_i & keep_low(cnt_i);
+        data_o <= (((data_i | OrTab[{ipv6_i, l3_i}][idx]) & AndTab[l3_i][idx]) ^ SeedTab[l3_i][idx]) &
+                  (BeatOnes >> drop_bits);
+      else if (header)
+        data_o <= ((data_i | OrTab[{ipv6_i, l3_i}][idx]) & AndTab[l3_i][idx]) ^ SeedTab[l3_i][idx];
+      else if (end_i) data_o <= data_i & (BeatOnes >> drop_bits);
       else data_o <= data_i;
     end
   end

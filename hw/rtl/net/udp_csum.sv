@@ -45,17 +45,10 @@ module udp_csum #(
     Ones, Ones << (8 * 34), Ones << (8 * 30), Ones << (8 * 26)
   };
 
-  function automatic logic [DataW-1:0] from(input logic [DataW-1:0] d, input logic [IdxW-1:0] beat,
-                                            input logic [1:0] l3, input logic ip6);
-    hdr_t m;
-    m = FromTab[{ip6, l3}];
-    return d & m[beat];
-  endfunction
-  function automatic logic [DataW-1:0] keep_low(input logic [CntW-1:0] cnt);
-    logic [DataW-1:0] ones;
-    ones = '1;
-    return ones >> ((Bytes - 32'(cnt)) * 8);
-  endfunction
+  // Written without functions: Verilator clears the wide locals of a function in every cycle.
+  localparam logic [DataW-1:0] BeatOnes = '1;
+  logic [9:0] drop_bits;   // bits of the beat behind the end
+  assign drop_bits = 10'((Bytes - 32'(cov_cnt_i)) * 8);
 
   // ---- mask ---------------------------------------------------------------------------------
   logic [IdxW-1:0] idx;
@@ -72,27 +65,14 @@ module udp_csum #(
       m_first_q <= first_i;
       m_pseudo_q <= end_i ? 17'({l4_len_i[7:0], l4_len_i[15:8]}) + 17'h1100 : '0;
       if (header && end_i)
-        m_data_q <= from(data_i, idx, l3_i, ip6_i) & keep_low(cov_cnt_i);
-      else if (header) m_data_q <= from(data_i, idx, l3_i, ip6_i);
-      else if (end_i) m_data_q <= data_i & keep_low(cov_cnt_i);
+        m_data_q <= data_i & FromTab[{ip6_i, l3_i}][idx] & (BeatOnes >> drop_bits);
+      else if (header) m_data_q <= data_i & FromTab[{ip6_i, l3_i}][idx];
+      else if (end_i) m_data_q <= data_i & (BeatOnes >> drop_bits);
       else m_data_q <= data_i;
     end
   end
 
   // ---- sums of up to four words, then of these, then of the frame ----------------------------
-  function automatic logic [33:0] part(input logic [PerPart-1:0][31:0] w);
-    logic [33:0] s;
-    s = '0;
-    for (int unsigned i = 0; i < PerPart; i++) s += 34'(w[i]);
-    return s;
-  endfunction
-  function automatic logic [35:0] total(input logic [Parts-1:0][33:0] p);
-    logic [35:0] s;
-    s = '0;
-    for (int unsigned i = 0; i < Parts; i++) s += 36'(p[i]);
-    return s;
-  endfunction
-
   logic p_valid_q, p_first_q, t_valid_q, t_first_q;
   logic [Parts-1:0][33:0] p_q;
   logic [16:0] p_pseudo_q;
@@ -101,9 +81,24 @@ module udp_csum #(
   logic [18:0] fold;
 
   for (genvar i = 0; i < Parts; i++) begin : gen_part
-    always_ff @(posedge clk_i) begin
-      if (m_valid_q) p_q[i] <= part(m_data_q[PerPart*i+:PerPart]);
+    if (PerPart == 4) begin : gen_four
+      always_ff @(posedge clk_i) begin
+        if (m_valid_q) begin
+          p_q[i] <= 34'(m_data_q[4*i]) + 34'(m_data_q[4*i+1]) + 34'(m_data_q[4*i+2]) +
+                    34'(m_data_q[4*i+3]);
+        end
+      end
+    end else begin : gen_two
+      always_ff @(posedge clk_i) begin
+        if (m_valid_q) p_q[i] <= 34'(m_data_q[2*i]) + 34'(m_data_q[2*i+1]);
+      end
     end
+  end
+
+  logic [35:0] total;
+  always_comb begin
+    total = '0;
+    for (int unsigned i = 0; i < Parts; i++) total += 36'(p_q[i]);
   end
 
   always_ff @(posedge clk_i) begin
@@ -120,7 +115,7 @@ module udp_csum #(
     end
     if (p_valid_q) begin
       t_first_q <= p_first_q;
-      t_q <= total(p_q) + 36'(p_pseudo_q);
+      t_q <= total + 36'(p_pseudo_q);
     end
     if (t_valid_q) acc_q <= (t_first_q ? '0 : acc_q) + 47'(t_q);
   end

@@ -191,15 +191,12 @@ module rx_parser
   // ---- 3: UDP, BTH --------------------------------------------------------------------------
   typedef struct packed {
     logic       known;
-    logic       deth;        // 8 bytes
-    logic       reth;        // 16
-    logic       atomic;      // 28
-    logic       aeth;        // 4
-    logic       atomic_ack;  // 8
-    logic       imm;         // 4
-    logic       ieth;        // 4
+    logic       deth;        // what tells apart where fields are
+    logic       reth;
+    logic       atomic_ack;
+    logic       ieth;
     logic       cnp;
-    logic [4:0] len;         // of all these
+    logic [4:0] len;         // of all extended headers
   } op_t;
 
   // Opcode table for RC (0x00), UC (0x20), UD (0x60) and the CNP (IBTA table 38, A17.9.3).
@@ -214,7 +211,6 @@ module rx_parser
         5'h00, 5'h01, 5'h02, 5'h04, 5'h07, 5'h08: o.known = 1'b1;
         5'h03, 5'h05, 5'h09: begin
           o.known = 1'b1;
-          o.imm = 1'b1;
           o.len = 5'd4;
         end
         5'h06, 5'h0a: begin
@@ -225,7 +221,6 @@ module rx_parser
         5'h0b: begin
           o.known = 1'b1;
           o.reth = 1'b1;
-          o.imm = 1'b1;
           o.len = 5'd20;
         end
         5'h0c: if (rc) begin
@@ -235,19 +230,16 @@ module rx_parser
         end
         5'h0d, 5'h0f, 5'h10, 5'h11: if (rc) begin
           o.known = 1'b1;
-          o.aeth = 1'b1;
           o.len = 5'd4;
         end
         5'h0e: o.known = rc;
         5'h12: if (rc) begin
           o.known = 1'b1;
-          o.aeth = 1'b1;
           o.atomic_ack = 1'b1;
           o.len = 5'd12;
         end
         5'h13, 5'h14: if (rc) begin
           o.known = 1'b1;
-          o.atomic = 1'b1;
           o.len = 5'd28;
         end
         5'h16, 5'h17: if (rc) begin
@@ -264,7 +256,6 @@ module rx_parser
     end else if (op == 8'h65) begin
       o.known = 1'b1;
       o.deth = 1'b1;
-      o.imm = 1'b1;
       o.len = 5'd12;
     end else if (op == OpCnp) begin
       o.known = 1'b1;
@@ -281,7 +272,9 @@ module rx_parser
   logic [19:0] s3_sum_q;
   logic s3_udp_trunc_q, s3_not_roce_q, s3_udp_length_q, s3_bth_trunc_q, s3_udp_zero_q;
   logic [15:0] s3_sport_q;
-  logic [95:0] s3_bth_q;
+  // verilator lint_off UNUSEDSIGNAL
+  logic [95:0] s3_bth_q;               // reserved bits stay unread
+  // verilator lint_on UNUSEDSIGNAL
   logic [223:0] s3_ext_q;
 
   always_ff @(posedge clk_i) begin
@@ -312,93 +305,15 @@ module rx_parser
   rx_verdict_t s4_verdict_q;
   rx_meta_t s4_meta_q;
 
-  // Where the extended headers hold what; x is what follows the BTH.
-  // (each function reads its part of the structs)
-  // verilator lint_off UNUSEDSIGNAL
-  function automatic logic [63:0] x_va(input op_t op, input logic [223:0] x);
-    return op.deth ? {8'd0, be24(x[63:40]), be32(x[31:0])} : be64(x[63:0]);
-  endfunction
-  function automatic logic [31:0] x_rkey(input op_t op, input logic [223:0] x);
-    return op.ieth ? be32(x[31:0]) : be32(x[95:64]);
-  endfunction
-  function automatic logic [31:0] x_imm(input op_t op, input logic [223:0] x);
-    return op.reth ? be32(x[159:128]) : op.deth ? be32(x[95:64]) : be32(x[31:0]);
-  endfunction
-  function automatic logic [63:0] x_compare(input op_t op, input logic [223:0] x);
-    return op.atomic_ack ? be64(x[95:32]) : be64(x[223:160]);
-  endfunction
-
-  function automatic rx_verdict_t verdict(input l2_t l2, input ip_t ip, input op_t op,
-                                          input logic [95:0] bth, input logic [223:0] x,
-                                          input logic [15:0] sport, input logic [15:0] len,
-                                          input logic [15:0] off);
-    rx_verdict_t v;
-    v = '0;
-    v.opcode = bth[7:0];
-    v.frame_len = l2.frame_len;
-    v.ipv6 = l2.ip6;
-    v.vlan_tags = l2.l3;
-    v.fecn = bth[39];
-    v.becn = bth[38];
-    v.ack_req = bth[71];
-    v.tos = ip.tos;
-    v.ttl = ip.ttl;
-    v.bth_flags = bth[15:8];
-    v.pkey = be16(bth[31:16]);
-    v.ethertype = l2.ethertype;
-    v.vlan_tci = l2.tci;
-    v.udp_sport = sport;
-    v.dest_qp = be24(bth[63:40]);
-    v.psn = be24(bth[95:72]);
-    v.payload_off = off;
-    v.payload_len = len;
-    v.syndrome = x[7:0];
-    v.msn = be24(x[31:8]);
-    v.va = x_va(op, x);
-    v.rkey = x_rkey(op, x);
-    v.dma_len = be32(x[127:96]);
-    v.imm = x_imm(op, x);
-    v.swap_add = be64(x[159:96]);
-    v.compare = x_compare(op, x);
-    v.sip = ip.sip;
-    v.dip = ip.dip;
-    v.smac = l2.smac;
-    v.dmac = l2.dmac;
-    return v;
-  endfunction
-
-  function automatic rx_meta_t meta(input l2_t l2, input ip_t ip, input op_t op,
-                                    input logic [95:0] bth, input logic [223:0] x,
-                                    input logic [15:0] len, input logic [15:0] off);
-    rx_meta_t m;
-    m.opcode = bth[7:0];
-    m.pad = bth[13:12];
-    m.solicited = bth[15];
-    m.ack_req = bth[71];
-    m.fecn = bth[39];
-    m.becn = bth[38];
-    m.ecn = ip.tos[1:0];
-    m.pkey = be16(bth[31:16]);
-    m.dest_qp = be24(bth[63:40]);
-    m.psn = be24(bth[95:72]);
-    m.va = x_va(op, x);
-    m.rkey = x_rkey(op, x);
-    m.dma_len = be32(x[127:96]);
-    m.imm = x_imm(op, x);
-    m.syndrome = x[7:0];
-    m.msn = be24(x[31:8]);
-    m.src_qp = be24(x[63:40]);
-    m.qkey = be32(x[31:0]);
-    m.swap_add = be64(x[159:96]);
-    m.compare = x_compare(op, x);
-    m.ipv6 = l2.ip6;
-    m.sip = ip.sip;
-    m.dip = ip.dip;
-    m.payload_len = len > 16'd4096 ? 13'd8191 : len[12:0];
-    m.payload_off = off;
-    return m;
-  endfunction
-  // verilator lint_on UNUSEDSIGNAL
+  // The extended headers x follow the BTH.
+  logic [63:0] x_va, x_compare;
+  logic [31:0] x_rkey, x_imm;
+  assign x_va = s3_op_q.deth ? {8'd0, be24(s3_ext_q[63:40]), be32(s3_ext_q[31:0])} :
+                               be64(s3_ext_q[63:0]);
+  assign x_rkey = s3_op_q.ieth ? be32(s3_ext_q[31:0]) : be32(s3_ext_q[95:64]);
+  assign x_imm = s3_op_q.reth ? be32(s3_ext_q[159:128]) :
+                 s3_op_q.deth ? be32(s3_ext_q[95:64]) : be32(s3_ext_q[31:0]);
+  assign x_compare = s3_op_q.atomic_ack ? be64(s3_ext_q[95:32]) : be64(s3_ext_q[223:160]);
 
   logic [7:0] early, late;
   logic [16:0] rest;    // payload with a sign: UDP payload less all headers
@@ -442,9 +357,68 @@ module rx_parser
       s4_late_q <= late;
       s4_ip_sum_ok_q <= s3_l2_q.ip6 || 17'(s3_sum_q[15:0]) + 17'(s3_sum_q[19:16]) == 17'h0ffff;
       s4_udp_zero_q <= s3_udp_zero_q;
-      s4_verdict_q <= verdict(s3_l2_q, s3_ip_q, s3_op_q, s3_bth_q, s3_ext_q, s3_sport_q, rest[15:0],
-                              16'(heads));
-      s4_meta_q <= meta(s3_l2_q, s3_ip_q, s3_op_q, s3_bth_q, s3_ext_q, rest[15:0], 16'(heads));
+      s4_verdict_q.opcode <= s3_bth_q[7:0];
+      s4_verdict_q.frame_len <= s3_l2_q.frame_len;
+      s4_verdict_q.ipv6 <= s3_l2_q.ip6;
+      s4_verdict_q.vlan_tags <= s3_l2_q.l3;
+      s4_verdict_q.fecn <= s3_bth_q[39];
+      s4_verdict_q.becn <= s3_bth_q[38];
+      s4_verdict_q.ack_req <= s3_bth_q[71];
+      s4_verdict_q.tos <= s3_ip_q.tos;
+      s4_verdict_q.ttl <= s3_ip_q.ttl;
+      s4_verdict_q.bth_flags <= s3_bth_q[15:8];
+      s4_verdict_q.pkey <= be16(s3_bth_q[31:16]);
+      s4_verdict_q.ethertype <= s3_l2_q.ethertype;
+      s4_verdict_q.vlan_tci <= s3_l2_q.tci;
+      s4_verdict_q.udp_sport <= s3_sport_q;
+      s4_verdict_q.dest_qp <= be24(s3_bth_q[63:40]);
+      s4_verdict_q.psn <= be24(s3_bth_q[95:72]);
+      s4_verdict_q.payload_off <= 16'(heads);
+      s4_verdict_q.payload_len <= rest[15:0];
+      s4_verdict_q.syndrome <= s3_ext_q[7:0];
+      s4_verdict_q.msn <= be24(s3_ext_q[31:8]);
+      s4_verdict_q.va <= x_va;
+      s4_verdict_q.rkey <= x_rkey;
+      s4_verdict_q.dma_len <= be32(s3_ext_q[127:96]);
+      s4_verdict_q.imm <= x_imm;
+      s4_verdict_q.swap_add <= be64(s3_ext_q[159:96]);
+      s4_verdict_q.compare <= x_compare;
+      s4_verdict_q.sip <= s3_ip_q.sip;
+      s4_verdict_q.dip <= s3_ip_q.dip;
+      s4_verdict_q.smac <= s3_l2_q.smac;
+      s4_verdict_q.dmac <= s3_l2_q.dmac;
+      s4_verdict_q.reason <= '0;
+      s4_verdict_q.icrc_ok <= '0;
+      s4_verdict_q.rsvd_0 <= '0;
+      s4_verdict_q.rsvd_1 <= '0;
+      s4_verdict_q.rsvd_2 <= '0;
+      s4_verdict_q.rsvd_3 <= '0;
+      s4_verdict_q.rsvd_4 <= '0;
+      s4_meta_q.opcode <= s3_bth_q[7:0];
+      s4_meta_q.pad <= s3_bth_q[13:12];
+      s4_meta_q.solicited <= s3_bth_q[15];
+      s4_meta_q.ack_req <= s3_bth_q[71];
+      s4_meta_q.fecn <= s3_bth_q[39];
+      s4_meta_q.becn <= s3_bth_q[38];
+      s4_meta_q.ecn <= s3_ip_q.tos[1:0];
+      s4_meta_q.pkey <= be16(s3_bth_q[31:16]);
+      s4_meta_q.dest_qp <= be24(s3_bth_q[63:40]);
+      s4_meta_q.psn <= be24(s3_bth_q[95:72]);
+      s4_meta_q.va <= x_va;
+      s4_meta_q.rkey <= x_rkey;
+      s4_meta_q.dma_len <= be32(s3_ext_q[127:96]);
+      s4_meta_q.imm <= x_imm;
+      s4_meta_q.syndrome <= s3_ext_q[7:0];
+      s4_meta_q.msn <= be24(s3_ext_q[31:8]);
+      s4_meta_q.src_qp <= be24(s3_ext_q[63:40]);
+      s4_meta_q.qkey <= be32(s3_ext_q[31:0]);
+      s4_meta_q.swap_add <= be64(s3_ext_q[159:96]);
+      s4_meta_q.compare <= x_compare;
+      s4_meta_q.ipv6 <= s3_l2_q.ip6;
+      s4_meta_q.sip <= s3_ip_q.sip;
+      s4_meta_q.dip <= s3_ip_q.dip;
+      s4_meta_q.payload_len <= rest[15:0] > 16'd4096 ? 13'd8191 : rest[12:0];
+      s4_meta_q.payload_off <= 16'(heads);
     end
   end
 
