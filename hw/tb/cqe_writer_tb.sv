@@ -258,7 +258,12 @@ module cqe_writer_tb #(
       @(negedge clk);
       if (in_acc) in_valid = 0;
     end
-    repeat (300) @(negedge clk);
+    waits = 0;
+    while (!idle && waits < 100000) begin
+      @(negedge clk);
+      waits++;
+    end
+    repeat (3) @(negedge clk);
     for (int i = 0; i < NumRing; i++) begin
       poll_ring = i;
       poll_hit = 1;
