@@ -24,6 +24,7 @@ package requester_pkg;
     qp_idx_t     qp;
     gen_t        gen;
     turn_t       turn;
+    logic        turn_end;   // the QP's share is used up, it wants another turn after this ticket
     wqe_idx_t    first;
     logic [2:0]  count;
     logic        stride128;
@@ -39,6 +40,7 @@ package requester_pkg;
     qp_idx_t     qp;
     gen_t        gen;
     turn_t       turn;
+    logic        turn_end;
     wqe_idx_t    idx;
     logic        stride128;
     logic [2:0]  mtu;
@@ -67,6 +69,7 @@ package requester_pkg;
     qp_idx_t     qp;
     gen_t        gen;
     turn_t       turn;
+    logic        turn_end;   // with last: the QP wants another turn
     wqe_idx_t    idx;
     logic [2:0]  mtu;
     logic        signaled;

@@ -153,7 +153,7 @@ module requester
   qp_idx_t op_qp;
   wqe_idx_t op_ci;
   logic op_err;
-  logic stop_valid, stop_ready, stop_closed;
+  logic stop_valid, stop_ready, stop_closed, again_valid, again_ready;
   wqe_idx_t stop_next;
   logic wake_valid, wake_ready;
   qp_idx_t wake_qp;
@@ -194,6 +194,7 @@ module requester
     .op_qp_o(op_qp), .op_ci_i(op_ci), .op_err_i(op_err),
     .stop_valid_i(stop_valid), .stop_ready_o(stop_ready), .stop_qp_i(seg_qp),
     .stop_next_i(stop_next), .stop_closed_i(stop_closed),
+    .again_valid_i(again_valid), .again_ready_o(again_ready),
     .wake_valid_i(wake_valid), .wake_ready_o(wake_ready), .wake_qp_i(wake_qp),
     .gen_a_qp_i(gen_qp), .gen_a_o(gen_head), .gen_b_qp_i(seg_qp), .gen_b_o(gen_seg),
     .pi_qp_i(cpl_qp), .pi_o(cpl_pi),
@@ -229,7 +230,8 @@ module requester
     .others_i(others),
     .cpl_qp_i(cpl_qp), .cpl_next_o(cpl_next), .cpl_psn_o(cpl_psn),
     .stop_valid_o(stop_valid), .stop_ready_i(stop_ready), .stop_next_o(stop_next),
-    .stop_closed_o(stop_closed), .size_we_o(size_we), .size_lg_o(size_lg),
+    .stop_closed_o(stop_closed), .again_valid_o(again_valid), .again_ready_i(again_ready),
+    .size_we_o(size_we), .size_lg_o(size_lg),
     .flight_we_o(flight_we), .flight_addr_o(flight_addr), .flight_o(flight),
     .kick_valid_o(kick_valid), .kick_ready_i(kick_ready),
     .pkt_valid_o, .pkt_ready_i, .pkt_o, .frag_valid_o, .frag_ready_i, .frag_o,
@@ -330,7 +332,7 @@ module requester
   end
 
   assign idle_o = swept && !adm_q && !adm_rsp_valid_q && !db_valid_i && !db_busy && sched_idle &&
-                  tickets_q == '0 && !stop_valid && cpl_idle && !pkt_valid_o && !frag_valid_o &&
+                  tickets_q == '0 && !stop_valid && !again_valid && cpl_idle && !pkt_valid_o && !frag_valid_o &&
                   !ackrx_valid_i && !err_valid_i && !flush_valid_i && !adm_valid_i;
 
 endmodule

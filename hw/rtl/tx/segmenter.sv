@@ -48,6 +48,8 @@ module segmenter
   input  logic        stop_ready_i,
   output wqe_idx_t    stop_next_o,
   output logic        stop_closed_o,
+  output logic        again_valid_o,  // the turn ended well, the QP wants another one
+  input  logic        again_ready_i,
   output logic        size_we_o,
   output logic [3:0]  size_lg_o,
   // messages in flight
@@ -79,7 +81,7 @@ module segmenter
 
   send_t send_mem[NumQp];
 
-  typedef enum logic [2:0] {SegIdle, SegSeek, SegPacket, SegFragment, SegStop, SegLocal} state_e;
+  typedef enum logic [2:0] {SegIdle, SegSeek, SegPacket, SegFragment, SegStop, SegLocal, SegAgain} state_e;
   state_e state_q;
 
   msg_t m_q;
@@ -161,6 +163,7 @@ module segmenter
   assign stop_next_o = st.next;
   assign stop_closed_o = closed;
   assign stopped = stop_valid_o && stop_ready_i;
+  assign again_valid_o = state_q == SegAgain;
   assign ev_window_o = stopped && closed;
   assign kick_valid_o = state_q == SegLocal && !hold_i;
   assign local_done = kick_valid_o && kick_ready_i;
@@ -240,12 +243,15 @@ module segmenter
             // payload and about as much again as the headers of a packet
             if (!used_q[16]) used_q <= used_q + 17'(plen) + 17'd64;
             if (flen != plen) state_q <= SegFragment;
-            else if (last) state_q <= SegIdle;
+            else if (last) state_q <= m_q.turn_end ? SegAgain : SegIdle;
           end
         end
-        SegFragment: if (frag_free && flen == pkt_rem_q) state_q <= msg_end_q ? SegIdle : SegPacket;
+        SegFragment: if (frag_free && flen == pkt_rem_q) begin
+          state_q <= !msg_end_q ? SegPacket : m_q.turn_end ? SegAgain : SegIdle;
+        end
         SegStop: if (stopped) state_q <= SegIdle;
-        default: if (local_done) state_q <= SegIdle;
+        SegLocal: if (local_done) state_q <= m_q.turn_end ? SegAgain : SegIdle;
+        default: if (again_ready_i) state_q <= SegIdle;
       endcase
     end
 

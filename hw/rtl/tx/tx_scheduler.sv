@@ -60,6 +60,9 @@ module tx_scheduler
   input  qp_idx_t        stop_qp_i,
   input  wqe_idx_t       stop_next_i,
   input  logic           stop_closed_i,
+  // segmenter has done the last ticket of a turn: another turn
+  input  logic           again_valid_i,
+  output logic           again_ready_o,
   // completer moved on
   input  logic           wake_valid_i,
   output logic           wake_ready_o,
@@ -97,9 +100,10 @@ module tx_scheduler
   gen_t gen_mem[NumQp];
   logic [3:0] size_mem[NumQp];
   logic [NumQp-1:0] queued_q, blocked_q;
+  logic [NumQp-1:0] away_q;  // queued, but back in the rotation only after its tickets are done
 
   // ---- one operation per cycle -------------------------------------------------------------------
-  typedef enum logic [2:0] {OpNone, OpHold, OpStop, OpWake, OpDoorbell, OpIssue} op_e;
+  typedef enum logic [2:0] {OpNone, OpHold, OpStop, OpAgain, OpWake, OpDoorbell, OpIssue} op_e;
   op_e op;
   logic db_op_req, issue_op_req;
   logic wake_real;
@@ -107,7 +111,7 @@ module tx_scheduler
   qp_idx_t db_qp_q, cur_q;
   wqe_idx_t op_pi, op_fetch;
   gen_t op_gen;
-  logic op_blocked, op_queued;
+  logic op_blocked, op_queued, op_away;
 
   assign wake_real = wake_valid_i && blocked_q[wake_qp_i];
 
@@ -119,6 +123,9 @@ module tx_scheduler
       op_qp = adm_qp_i;
     end else if (stop_valid_i) begin
       op = OpStop;
+      op_qp = stop_qp_i;
+    end else if (again_valid_i) begin
+      op = OpAgain;
       op_qp = stop_qp_i;
     end else if (wake_real) begin
       op = OpWake;
@@ -137,11 +144,13 @@ module tx_scheduler
   assign op_gen = gen_mem[op_qp];
   assign op_blocked = blocked_q[op_qp];
   assign op_queued = queued_q[op_qp];
+  assign op_away = away_q[op_qp];
   assign adm_pi_o = op_pi;
   assign gen_a_o = gen_mem[gen_a_qp_i];
   assign gen_b_o = gen_mem[gen_b_qp_i];
   assign pi_o = pi_mem[pi_qp_i];
   assign stop_ready_o = op == OpStop;
+  assign again_ready_o = op == OpAgain;
   assign wake_ready_o = op == OpWake || (wake_valid_i && !wake_real && !hold_i);
 
   // ---- doorbells -----------------------------------------------------------------------------------
@@ -266,7 +275,7 @@ module tx_scheduler
   assign turn_d = turn_open_q && turn_qp_q == cur_q ? turn_q : turn_q + 1'b1;
 
   assign tkt_valid_o = op == OpIssue && issue;
-  assign tkt_o = '{qp: cur_q, gen: op_gen, turn: turn_d, first: op_fetch, count: count,
+  assign tkt_o = '{qp: cur_q, gen: op_gen, turn: turn_d, turn_end: turn_over, first: op_fetch, count: count,
                    stride128: att_stride128_q, mtu: att_mtu_q, pd: att_pd_q};
   assign tkt_base_o = att_base_q;
   assign tkt_slot_o = slot;
@@ -327,10 +336,10 @@ module tx_scheduler
 
   always_comb begin
     unique case (op)
-      OpStop: push = !stop_closed_i && !op_queued;
+      OpStop: push = !stop_closed_i && (!op_queued || op_away);
+      OpAgain: push = op_away;
       OpWake: push = !op_queued;
       OpDoorbell: push = db_ok && !db_err && !op_queued;
-      OpIssue: push = turn_over;
       default: push = 1'b0;
     endcase
   end
@@ -339,9 +348,13 @@ module tx_scheduler
     if (!rst_ni) begin
       queued_q <= '0;
       blocked_q <= '0;
+      away_q <= '0;
     end else begin
       if (push) queued_q[op_qp] <= 1'b1;
-      else if (op == OpIssue && (!issue || exhausted)) queued_q[op_qp] <= 1'b0;
+      else if (op == OpIssue ? !issue || exhausted :
+               op_away && (op == OpStop || (op == OpHold && init_i))) queued_q[op_qp] <= 1'b0;
+      if (op == OpIssue && turn_over) away_q[op_qp] <= 1'b1;
+      else if (op == OpStop || op == OpAgain || (op == OpHold && init_i)) away_q[op_qp] <= 1'b0;
       unique case (op)
         OpHold: if (init_i) blocked_q[op_qp] <= 1'b0;
         OpStop: if (stop_closed_i) blocked_q[op_qp] <= 1'b1;
@@ -361,7 +374,7 @@ module tx_scheduler
 
   // ---- who else waits --------------------------------------------------------------------------------
   logic self_in_rotation;
-  assign self_in_rotation = queued_q[seg_qp_i] && !(cur_valid_q && cur_q == seg_qp_i);
+  assign self_in_rotation = queued_q[seg_qp_i] && !away_q[seg_qp_i] && !(cur_valid_q && cur_q == seg_qp_i);
   assign others_o = rot_level > (QpIdxW + 1)'(self_in_rotation) ||
                     (cur_valid_q && cur_q != seg_qp_i) || turn_q != seg_turn_i;
 

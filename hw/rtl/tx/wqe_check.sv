@@ -4,7 +4,7 @@
 // (at most 2^31 bytes), and for each SGE that is not empty key, PD and bounds of its memory region
 // (IBTA 10.7.3). Empty SGEs are taken out of the list; they are not checked.
 //
-// Throughput: 3 + 2 per SGE cycles less one with MR answers after one cycle (4 cycles for one SGE).
+// Throughput: 1 + 3 per SGE cycles with MR answers after one cycle (4 cycles for one SGE).
 // Back-pressure: a result waits for msg_ready_i; then WQEs wait.
 
 module wqe_check
@@ -42,7 +42,7 @@ module wqe_check
   mr_t mr_q;
   logic mr_valid_q;        // answer registered
 
-  assign item_ready_o = state_q == CheckIdle;
+  assign item_ready_o = state_q == CheckIdle || (state_q == CheckDone && msg_ready_i);
   assign msg_valid_o = state_q == CheckDone;
   assign msg_o = msg_q;
   assign mr_req_valid_o = state_q == CheckRequest && sge_q[0].length != '0;
@@ -76,10 +76,6 @@ module wqe_check
     end else begin
       mr_valid_q <= mr_rsp_valid_i;
       unique case (state_q)
-        CheckIdle: if (item_valid_i) begin
-          state_q <= !item_i.skip && !bad_op && wqe.opcode == WqeOpcodeRdmaWrite &&
-                     total != '0 && total <= 34'h8000_0000 ? CheckRequest : CheckDone;
-        end
         CheckRequest: begin
           if (sge_q[0].length == '0) begin
             if (left_q == 3'd1) state_q <= CheckDone;
@@ -88,8 +84,13 @@ module wqe_check
           end
         end
         CheckAnswer: if (mr_valid_q) state_q <= ok && left_q != 3'd1 ? CheckRequest : CheckDone;
-        default: if (msg_ready_i) state_q <= CheckIdle;
+        CheckDone: if (msg_ready_i) state_q <= CheckIdle;
+        default: ;
       endcase
+      if (take) begin
+        state_q <= !item_i.skip && !bad_op && wqe.opcode == WqeOpcodeRdmaWrite &&
+                   total != '0 && total <= 34'h8000_0000 ? CheckRequest : CheckDone;
+      end
     end
     if (mr_rsp_valid_i) mr_q <= mr_rsp_i;
     if (take) begin
@@ -101,6 +102,7 @@ module wqe_check
       msg_q.qp <= item_i.qp;
       msg_q.gen <= item_i.gen;
       msg_q.turn <= item_i.turn;
+      msg_q.turn_end <= item_i.turn_end;
       msg_q.idx <= item_i.idx;
       msg_q.mtu <= item_i.mtu;
       msg_q.signaled <= wqe.signaled;
