@@ -13,8 +13,10 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/openrnic/openrnic/cosim/fabric"
 	"github.com/openrnic/openrnic/cosim/model"
 	"github.com/openrnic/openrnic/cosim/replay"
+	"github.com/openrnic/openrnic/cosim/simtime"
 	"github.com/openrnic/openrnic/driver/regs"
 	"github.com/openrnic/openrnic/driver/roce"
 	"github.com/openrnic/openrnic/driver/roce/rocetest"
@@ -227,6 +229,27 @@ func TestFeedNamesWhatFits(t *testing.T) {
 	}
 	require.EqualValues(t, 1, replay.LoadCounters(s.CSR).Drop[roce.ReasonL2Truncated])
 	require.EqualValues(t, 1, replay.LoadCounters(s.CSR).Drop[roce.ReasonFrameTooLong])
+}
+
+// TestFeedCountsVerdicts: a frame without a verdict, or one too many, is an error that says so.
+func TestFeedCountsVerdicts(t *testing.T) {
+	s := open(t, replay.Config{Width: 64})
+	frames := []replay.Frame{{Data: make([]byte, 60)}, {Data: make([]byte, 61)}, {Data: make([]byte, 62)}}
+	for copies, want := range map[int]string{0: "frames 0 to 2: 2 verdicts for 3 frames", 2: "frames 0 to 2: 4 verdicts for 3 frames"} {
+		d := replay.NewFeeder(s.Engine, s.NIC, func(f []byte, at simtime.Time, bad bool) error {
+			n := 1
+			if len(f) == 61 {
+				n = copies
+			}
+			for range n {
+				if err := s.NIC.Deliver(fabric.Frame{Data: f, At: at, Bad: bad}); err != nil {
+					return err
+				}
+			}
+			return nil
+		}, 0)
+		require.ErrorContains(t, d.Feed(frames, nil), want)
+	}
 }
 
 func TestDiffNamesEveryField(t *testing.T) {
