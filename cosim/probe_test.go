@@ -9,6 +9,7 @@ import (
 	"fmt"
 	"hash"
 	"math/rand/v2"
+	"os"
 	"os/exec"
 	"path/filepath"
 	"testing"
@@ -48,7 +49,8 @@ const (
 	resPause    = 0x258
 )
 
-// buildProbe builds the fixture's library, if it is not current, and opens it.
+// buildProbe builds the fixture's library, if it is not current, and opens it. OPENRNIC_TEST_VARIANT=asan takes the
+// one with sanitizers (run the test program with LD_PRELOAD=$(g++ -print-file-name=libasan.so)).
 func buildProbe(t testing.TB, width int) *model.Library {
 	t.Helper()
 	if _, err := exec.LookPath("verilator"); err != nil {
@@ -56,10 +58,15 @@ func buildProbe(t testing.TB, width int) *model.Library {
 	}
 	root, err := filepath.Abs("..")
 	require.NoError(t, err)
-	cmd := exec.Command(filepath.Join(root, "verilator", "build.sh"), fmt.Sprint(width), "probe")
+	args, file := []string{fmt.Sprint(width), "probe"}, fmt.Sprintf("librnic_probe_w%d", width)
+	if v := os.Getenv("OPENRNIC_TEST_VARIANT"); v != "" {
+		args, file = append(args, v), file+"_"+v
+	}
+	cmd := exec.Command(filepath.Join(root, "verilator", "build.sh"), args...)
+	cmd.Env = append(os.Environ(), "LD_PRELOAD=")
 	out, err := cmd.CombinedOutput()
 	require.NoError(t, err, string(out))
-	lib, err := model.Open(filepath.Join(root, "build", "lib", fmt.Sprintf("librnic_probe_w%d.so", width)))
+	lib, err := model.Open(filepath.Join(root, "build", "lib", file+".so"))
 	require.NoError(t, err)
 	require.Equal(t, width, lib.Width())
 	require.Equal(t, "harness_probe", lib.Top())

@@ -3,7 +3,7 @@
 # Builds the library of one verilated NIC:  verilator/build.sh WIDTH [trace] [asan] [probe]
 #   WIDTH  64, 128, 256, 512       -> build/lib/librnic_w<WIDTH>.so
 #   trace  with FST waves          -> build/lib/librnic_w<WIDTH>_trace.so
-#   asan   AddressSanitizer, UBSan -> build/lib/librnic_w<WIDTH>_asan.so
+#   asan   AddressSanitizer and UBSan in the harness -> build/lib/librnic_w<WIDTH>_asan.so (preload libasan)
 #   probe  the harness' own test fixture instead of rnic_core -> build/lib/librnic_probe_w<WIDTH>.so
 # Does nothing when RTL, harness and options are those of the library that is there. JOBS=n compilers at a time
 # (default 2). A terminal sees one progress line; on an error the tail of the log is shown.
@@ -18,7 +18,7 @@ for opt in "$@"; do [ "$opt" != probe ] || { top=harness_probe name=rnic_probe_w
 for opt in "$@"; do
   case $opt in
     trace) trace=1 name=${name}_trace ;;
-    asan) san='-fsanitize=address,undefined -fno-sanitize-recover=undefined -g' name=${name}_asan ;;
+    asan) san='-fsanitize=address,undefined -fno-sanitize-recover=undefined -g1' name=${name}_asan ;;
     probe) ;;
     *) echo "build.sh: unknown option $opt" >&2; exit 2 ;;
   esac
@@ -33,9 +33,9 @@ vflags=(--cc --top-module "$top" --prefix Vrnic -GDataW="$width" --Mdir "$dir" -
         --noassert --unroll-count 1024 --output-split 20000 -Wno-fatal -Wno-lint -Wno-style)
 if [ $trace = 1 ]; then vflags+=(--trace-fst --trace-structs); fi
 [ "$top" = rnic_core ] || vflags+=(-y verilator/test)
-cflags="-O2 -fPIC -fvisibility=hidden -fno-gnu-unique $san"
+cflags="-O2 -fPIC -fvisibility=hidden -fno-gnu-unique"
 
-stamp=$( { echo "$top $width $trace $cflags ${vflags[*]}"; verilator --version; "${CXX:-g++}" --version
+stamp=$( { echo "$top $width $trace $san $cflags ${vflags[*]}"; verilator --version; "${CXX:-g++}" --version
            sha256sum $(find hw/rtl verilator cosim/model \( -name '*.sv' -o -name '*.svh' -o -name '*.f' -o -name '*.cpp' \
              -o -name '*.h' -o -name '*.map' -o -name build.sh -o -name '*.pl' \) -not -path '*/gen/*.h' | LC_ALL=C sort); } | sha256sum)
 if [ -f "$lib" ] && [ "$(cat "$dir/stamp" 2>/dev/null)" = "$stamp" ]; then exit 0; fi
@@ -75,7 +75,7 @@ make -C "$dir" -f Vrnic.mk -j "${JOBS:-2}" OPT_FAST=-O2 OPT_SLOW= OBJCACHE="$cac
 
 inc=$(verilator --getenv VERILATOR_ROOT)/include
 progress 97 'linking'
-{ $cache "${CXX:-g++}" -std=gnu++17 $cflags -Wall -Wextra -Werror -c verilator/rnic_harness.cpp -o "$dir/rnic_harness.o" \
+{ $cache "${CXX:-g++}" -std=gnu++17 $cflags $san -Wall -Wextra -Werror -c verilator/rnic_harness.cpp -o "$dir/rnic_harness.o" \
     -DRNIC_DATA_W="$width" -DRNIC_TRACE=$trace -DRNIC_TOP="$top" -I"$dir" -Icosim/model -Iverilator \
     -isystem "$inc" -isystem "$inc/vltstd" &&
   "${CXX:-g++}" -shared $san -o "$lib.new" "$dir/rnic_harness.o" "$dir/Vrnic__ALL.a" "$dir/verilated.o" \
