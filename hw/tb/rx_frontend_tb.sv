@@ -196,16 +196,17 @@ module rx_frontend_tb #(
     end
   end
 
-  // Consumer: 0 always ready, 1 random, 2 stalled, 3 one packet per 4 cycles
+  // Consumer: 0 always ready, 1 random, 2 stalled, 3 one packet per 4 cycles, 4 only payload stalled
   int consumer = 0;
   always @(negedge clk) begin
     case (consumer)
       0: {meta_ready, pl_ready} = 2'b11;
       1: {meta_ready, pl_ready} = 2'($urandom());
       2: {meta_ready, pl_ready} = 2'b00;
+      4: {meta_ready, pl_ready} = 2'b10;
       default: {meta_ready, pl_ready} = {cycle[1:0] == 2'd0, 1'b1};
     endcase
-    if (commands.size() != 0 && (consumer == 0 || consumer == 3 || pcmd_valid ||
+    if (commands.size() != 0 && (consumer == 0 || consumer >= 3 || pcmd_valid ||
                                  ($urandom() % 2) == 0)) begin
       pcmd_valid = 1;
       pcmd = commands[0];
@@ -350,6 +351,16 @@ module rx_frontend_tb #(
     if (overflows - mark < 100) $fatal(1, "frames without end are held");
     consumer = 1;
     settle();
+    // the frame that is being streamed out keeps its place
+    for (int r = 0; r < 6; r++) begin
+      mark = overflows;
+      consumer = 4;
+      for (int i = 0; i < 40; i++) send(big, 0, 1);
+      repeat (20) quiet();
+      if (overflows - mark < 8) $fatal(1, "%0d overflows while streaming", overflows - mark);
+      consumer = r % 2;
+      settle();
+    end
     may_overflow = 0;
     pass(0, 100, 0, 1);
     settle();

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // CRC-32 over the beats that icrc_mask prepares. The register starts at zero with every frame (the
-// seed is in the data) and is not inverted at the end; the zero bytes behind the end of the data are
-// part of the result: the receiver compares it with the residue for that many zeros
+// seed is in the data) and is not inverted at the end; the zero bytes behind the end of the data
+// are part of the result: the receiver compares it with the residue for that many zeros
 // (rnic_crc_pkg::crc_residue), the sender takes them back (icrc_unshift).
 //
 // One beat per cycle, frames without a gap, no back-pressure. Latency from the last beat of a frame
@@ -10,7 +10,8 @@
 // user_i is sampled with last_i and comes out with valid_o.
 //
 // The data matrix is split into groups of 64 bits, so that no stage XORs more than about 40 terms;
-// only the 32-bit state loop is closed in one cycle (IBTA A17.3.3, Ethernet CRC of IEEE 802.3 3.2.9).
+// only the 32-bit state loop is closed in one cycle (IBTA A17.3.3, Ethernet CRC of IEEE 802.3
+// 3.2.9).
 
 module icrc_engine #(
   parameter int unsigned DataW = 512,

@@ -1,16 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Prepares the beats of a frame for the ICRC engine (IBTA A17.3.3): the Ethernet header becomes zero,
-// the fields that may change on the way become ones (IPv4 ToS, TTL, checksum; IPv6 traffic class,
-// flow label, hop limit; UDP checksum; BTH byte 4), everything behind the covered end becomes zero,
-// and the seed of the CRC is XORed into the first four bytes of the IP header. The engine then starts
-// from zero, so leading zero bytes do not matter.
+// Prepares the beats of a frame for the ICRC engine (IBTA A17.3.3): the Ethernet header becomes
+// zero, the fields that may change on the way become ones (IPv4 ToS, TTL, checksum; IPv6 traffic
+// class, flow label, hop limit; UDP checksum; BTH byte 4), everything behind the covered end
+// becomes zero, and the seed of the CRC is XORed into the first four bytes of the IP header. The
+// engine then starts from zero, so leading zero bytes do not matter.
 //
 // One beat per cycle, latency 1, no back-pressure. Frames may follow each other without a gap.
 // l3_i: offset of the IP header, 0: 14, 1: 18, 2: 22 bytes. l3_i and ipv6_i must be right from the
 // beat on that holds the first byte of the IP header. beat_i is the index of the beat in its frame,
-// saturated at 15. With end_i the covered data ends in this beat behind byte cnt_i-1 (1 to DataW/8);
-// later beats of the frame come with skip_i.
+// saturated at 15. With end_i the covered data ends in this beat behind byte cnt_i-1 (1 to
+// DataW/8); later beats of the frame come with skip_i.
 
 module icrc_mask #(
   parameter int unsigned DataW = 512,
@@ -83,8 +83,8 @@ module icrc_mask #(
     end
     if (valid_i && !skip_i) begin
       if (header && end_i)
-        data_o <= (((data_i | OrTab[{ipv6_i, l3_i}][idx]) & AndTab[l3_i][idx]) ^ SeedTab[l3_i][idx]) &
-                  (BeatOnes >> drop_bits);
+        data_o <= (((data_i | OrTab[{ipv6_i, l3_i}][idx]) & AndTab[l3_i][idx]) ^
+                   SeedTab[l3_i][idx]) & (BeatOnes >> drop_bits);
       else if (header)
         data_o <= ((data_i | OrTab[{ipv6_i, l3_i}][idx]) & AndTab[l3_i][idx]) ^ SeedTab[l3_i][idx];
       else if (end_i) data_o <= data_i & (BeatOnes >> drop_bits);

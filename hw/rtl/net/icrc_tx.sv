@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// ICRC of frames to be sent (IBTA A17.3.3): watches the beats of a whole Ethernet frame and delivers
-// its ICRC a fixed time later.
+// ICRC of frames to be sent (IBTA A17.3.3): watches the beats of a whole Ethernet frame and
+// delivers its ICRC a fixed time later.
 //
 // Interface:
-// - valid_i, last_i, data_i, cnt_i: the beats of the frame, byte 0 in bits 7:0. All beats but the last
-//   are full; cnt_i is the number of valid bytes in the last beat (1 to DataW/8), ignored before it;
-//   bytes behind cnt_i need not be zero. Gaps between beats are allowed.
+// - valid_i, last_i, data_i, cnt_i: the beats of the frame, byte 0 in bits 7:0. All beats but the
+//   last are full; cnt_i is the number of valid bytes in the last beat (1 to DataW/8), ignored
+//   before it; bytes behind cnt_i need not be zero. Gaps between beats are allowed.
 // - The frame ends with the four bytes of the ICRC field, and these must be zero (they may straddle
 //   the last two beats).
 // - l3_i (offset of the IP header; 0: 14, 1: 18, 2: 22 bytes) and ipv6_i are sampled with the first
@@ -14,7 +14,8 @@
 // - crc_valid_o, crc_o: one pulse per frame, in order; crc_o[7:0] is the first byte on the wire.
 //
 // One beat per cycle, frames without a gap, no back-pressure (the result is there for one cycle).
-// Latency from the cycle of the last beat to the pulse: 7, 9, 10, 11 cycles at 64, 128, 256, 512 bit.
+// Latency from the cycle of the last beat to the pulse: 7, 9, 10, 11 cycles at 64, 128, 256, 512
+// bit.
 
 module icrc_tx #(
   parameter int unsigned DataW = 512,

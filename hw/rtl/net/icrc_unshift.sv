@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // Takes zero bytes back out of a CRC register: the engine's result covers tail_i zero bytes behind
-// the data; one pipelined step per bit of tail_i multiplies by the inverse matrix of that many bytes.
-// With Placeholder set, four more zero bytes are taken back (the empty ICRC field at the end of a
-// frame). crc_o is inverted: the value on the wire, first byte in bits 7:0.
+// the data; one pipelined step per bit of tail_i multiplies by the inverse matrix of that many
+// bytes. With Placeholder set, four more zero bytes are taken back (the empty ICRC field at the end
+// of a frame). crc_o is inverted: the value on the wire, first byte in bits 7:0.
 //
 // One result per cycle, no back-pressure. Latency: $clog2(DataW/8) + Placeholder cycles.
 

@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// UDP checksum (RFC 768, RFC 8200 8.1) over a frame that streams by: one's complement sum of everything
-// from the source IP address to the end of the IP packet, of the protocol number and of the UDP length
-// (the length of the IP payload: that both are equal is checked elsewhere). A zero checksum field is not
-// treated here.
+// UDP checksum (RFC 768, RFC 8200 8.1) over a frame that streams by: one's complement sum of
+// everything from the source IP address to the end of the IP packet, of the protocol number and of
+// the UDP length (the length of the IP payload: that both are equal is checked elsewhere). A zero
+// checksum field is not treated here.
 //
-// One beat per cycle, frames without a gap, no back-pressure; ok_o belongs to the last beat of 5 cycles
-// ago. Attributes of the beats as delivered by rx_predecode. The sum is formed in words of 32 bits in
-// the byte order of the lanes and folded to 16 bits once at the end: the one's complement sum does not
-// depend on byte order (RFC 1071).
+// One beat per cycle, frames without a gap, no back-pressure; ok_o belongs to the last beat of 5
+// cycles ago. Attributes of the beats as delivered by rx_predecode. The sum is formed in words of
+// 32 bits in the byte order of the lanes and folded to 16 bits once at the end: the one's
+// complement sum does not depend on byte order (RFC 1071).
 
 module udp_csum #(
   parameter int unsigned DataW = 512,

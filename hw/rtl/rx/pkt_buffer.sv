@@ -3,18 +3,18 @@
 // Store-and-forward buffer of the receive side: frames are written while they arrive and read, or
 // forgotten, when their verdict and the transport's command are there.
 //
-// Write side: one beat per cycle, no back-pressure. One cycle behind the last beat, end_valid_o tells
-// whether the frame is held; if not, too_long_o, overflow_o or the MAC's error says why, and the frame
-// takes no room any more. A frame longer than rnic_pkg::MaxFrame stops being written there.
-// Each held frame must get one descriptor (desc_*) later, in order; room for it is reserved.
+// Write side: one beat per cycle, no back-pressure. One cycle behind the last beat, end_valid_o
+// tells whether the frame is held; if not, too_long_o, overflow_o or the MAC's error says why, and
+// the frame takes no room any more. A frame longer than rnic_pkg::MaxFrame stops being written
+// there. Each held frame must get one descriptor (desc_*) later, in order; room for it is reserved.
 //
-// Read side: a descriptor without desc_stream_i frees its frame in one cycle. Else a command is taken
-// from pcmd: drop, or stream out the payload, one beat per cycle as long as pl_ready_i is 1; one idle
-// cycle between packets at most. Latency from command to first beat: 3 cycles (command FIFO, start,
-// RAM). pl_off_o is non-zero only in the first beat.
+// Read side: a descriptor without desc_stream_i frees its frame in one cycle. Else a command is
+// taken from pcmd: drop, or stream out the payload, one beat per cycle as long as pl_ready_i is 1;
+// one idle cycle between packets at most. Latency from command to first beat: 3 cycles (command
+// FIFO, start, RAM). pl_off_o is non-zero only in the first beat.
 //
-// Drain: frames that have a descriptor when drain_i has been seen for SettleCycles cycles are waited
-// for (the verdict pipeline is shorter).
+// Drain: frames that have a descriptor when drain_i has been seen for SettleCycles cycles are
+// waited for (the verdict pipeline is shorter).
 
 module pkt_buffer
   import rnic_pkg::*;

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Receive front end: takes whatever the MAC delivers, checks it layer by layer up to the BTH and its
-// extended headers (drop reasons and their order: enum drop_reason of hw/regs/csr.yaml), says its
-// verdict on every frame, and hands metadata and payload of good RoCEv2 packets (IBTA A17) on.
+// Receive front end: takes whatever the MAC delivers, checks it layer by layer up to the BTH and
+// its extended headers (drop reasons and their order: enum drop_reason of hw/regs/csr.yaml), says
+// its verdict on every frame, and hands metadata and payload of good RoCEv2 packets (IBTA A17) on.
 //
 //   rx_predecode (3 cycles) -+- header capture (1) - rx_parser (4) ---------+- verdict, metadata
 //                            +- icrc_mask - icrc_engine - compare (5) ------+
@@ -10,13 +10,13 @@
 //                            +- pkt_buffer ................ payload, when the transport asks for it
 //
 // Throughput: a beat every cycle; at 512 bit a frame every cycle as long as the transport keeps up.
-// Latency from the last beat at the input to the verdict 9 cycles, to the metadata 10 (one more with a
-// queue). No back-pressure at the input: a frame that finds no room in the packet buffer (BufBytes),
-// for its metadata (MetaDepth) or for its descriptor (DescDepth) is dropped whole with reason overflow.
-// Back-pressure at meta, pcmd and payload only fills these queues.
+// Latency from the last beat at the input to the verdict 9 cycles, to the metadata 10.
+// No back-pressure at the input: a frame that finds no room in the packet buffer
+// (BufBytes), for its metadata (MetaDepth) or for its descriptor (DescDepth) is dropped whole with
+// reason overflow. Back-pressure at meta, pcmd and payload only fills these queues.
 //
-// Nothing in here can be stopped by a frame: every stage is a pipeline that moves each cycle, and an
-// endless frame is cut in the packet buffer.
+// Nothing in here can be stopped by a frame: every stage is a pipeline that moves each cycle, and
+// an endless frame is cut in the packet buffer.
 
 module rx_frontend
   import rnic_pkg::*;
@@ -224,8 +224,8 @@ module rx_frontend
   logic meta_valid_q, meta_load, meta_leave, meta_gone;
   rx_meta_t meta_q;
 
-  // Places are reserved when a frame is held, and given back by a refused frame or by the transport.
-  // The count is one cycle late, so the last place stays free for the frame just held.
+  // Places are reserved when a frame is held, and given back by a refused frame or by the
+  // transport. The count is one cycle late, so the last place stays free for the frame just held.
   assign meta_room = meta_used_q < (MetaAddrW + 1)'(MetaDepth - 1);
   assign meta_leave = meta_valid_q && meta_ready_i;
   assign meta_gone = v_valid && v_held && !v_accept;
@@ -257,8 +257,8 @@ module rx_frontend
   assign meta_o = meta_q;
 
   // ---- drain, idle ------------------------------------------------------------------------------
-  // Frames complete at the rise of drain_i have their verdict SettleCycles later; then their metadata
-  // must leave, and the packet buffer knows of its part.
+  // Frames complete at the rise of drain_i have their verdict SettleCycles later; then their
+  // metadata must leave, and the packet buffer knows of its part.
   localparam int unsigned SettleCycles = 15;
   logic [7:0] push_seq_q, leave_seq_q, snap_seq_q;
   // verilator lint_off UNUSEDSIGNAL

@@ -1,16 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Takes the captured headers of one frame apart and makes all checks that do not need the whole frame:
-// Ethernet, VLAN, IPv4 (RFC 791), IPv6 (RFC 8200), UDP (RFC 768), BTH and extended headers (IBTA 9.2, 9.3,
-// A17.3). The first failed check names the frame, in the order of enum drop_reason in hw/regs/csr.yaml.
+// Takes the captured headers of one frame apart and makes all checks that do not need the whole
+// frame: Ethernet, VLAN, IPv4 (RFC 791), IPv6 (RFC 8200), UDP (RFC 768), BTH and extended headers
+// (IBTA 9.2, 9.3, A17.3). The first failed check names the frame, in the order of enum drop_reason
+// in hw/regs/csr.yaml.
 //
 // One frame per cycle, no back-pressure, latency 4 cycles:
-//   1 layer 2, headers moved to the start of IP; 2 IP, headers moved to the start of UDP; 3 UDP, BTH,
-//   opcode table; 4 extended headers and lengths.
+//   1 layer 2, headers moved to the start of IP; 2 IP, headers moved to the start of UDP;
+//   3 UDP, BTH, opcode table; 4 extended headers and lengths.
 // hdr_i: the first bytes of the frame, byte 0 in bits 7:0; bytes behind the end of the frame are
-// arbitrary: nothing that depends on them is used unless a length check has passed.
-// At the output, early_o is the reason as far as it precedes the ICRC (0: none), late_o as far as it
-// follows the UDP checksum; verdict_o and meta_o lack only what rx_frontend adds: reason and icrc_ok.
+// arbitrary: nothing that depends on them is used unless a length check has passed. At the output,
+// early_o is the reason as far as it precedes the ICRC (0: none), late_o as far as it follows the
+// UDP checksum; verdict_o and meta_o lack only what rx_frontend adds: reason and icrc_ok.
 
 module rx_parser
   import rnic_pkg::*;
@@ -305,16 +306,6 @@ module rx_parser
   rx_verdict_t s4_verdict_q;
   rx_meta_t s4_meta_q;
 
-  // The extended headers x follow the BTH.
-  logic [63:0] x_va, x_compare;
-  logic [31:0] x_rkey, x_imm;
-  assign x_va = s3_op_q.deth ? {8'd0, be24(s3_ext_q[63:40]), be32(s3_ext_q[31:0])} :
-                               be64(s3_ext_q[63:0]);
-  assign x_rkey = s3_op_q.ieth ? be32(s3_ext_q[31:0]) : be32(s3_ext_q[95:64]);
-  assign x_imm = s3_op_q.reth ? be32(s3_ext_q[159:128]) :
-                 s3_op_q.deth ? be32(s3_ext_q[95:64]) : be32(s3_ext_q[31:0]);
-  assign x_compare = s3_op_q.atomic_ack ? be64(s3_ext_q[95:32]) : be64(s3_ext_q[223:160]);
-
   logic [7:0] early, late;
   logic [16:0] rest;    // payload with a sign: UDP payload less all headers
   logic [6:0] heads;    // offset of the payload
@@ -377,12 +368,14 @@ module rx_parser
       s4_verdict_q.payload_len <= rest[15:0];
       s4_verdict_q.syndrome <= s3_ext_q[7:0];
       s4_verdict_q.msn <= be24(s3_ext_q[31:8]);
-      s4_verdict_q.va <= x_va;
-      s4_verdict_q.rkey <= x_rkey;
+      s4_verdict_q.va <= s3_op_q.deth ? {8'd0, be24(s3_ext_q[63:40]), be32(s3_ext_q[31:0])} :
+                         be64(s3_ext_q[63:0]);
+      s4_verdict_q.rkey <= s3_op_q.ieth ? be32(s3_ext_q[31:0]) : be32(s3_ext_q[95:64]);
       s4_verdict_q.dma_len <= be32(s3_ext_q[127:96]);
-      s4_verdict_q.imm <= x_imm;
+      s4_verdict_q.imm <= s3_op_q.reth ? be32(s3_ext_q[159:128]) :
+                          s3_op_q.deth ? be32(s3_ext_q[95:64]) : be32(s3_ext_q[31:0]);
       s4_verdict_q.swap_add <= be64(s3_ext_q[159:96]);
-      s4_verdict_q.compare <= x_compare;
+      s4_verdict_q.compare <= s3_op_q.atomic_ack ? be64(s3_ext_q[95:32]) : be64(s3_ext_q[223:160]);
       s4_verdict_q.sip <= s3_ip_q.sip;
       s4_verdict_q.dip <= s3_ip_q.dip;
       s4_verdict_q.smac <= s3_l2_q.smac;
@@ -404,16 +397,18 @@ module rx_parser
       s4_meta_q.pkey <= be16(s3_bth_q[31:16]);
       s4_meta_q.dest_qp <= be24(s3_bth_q[63:40]);
       s4_meta_q.psn <= be24(s3_bth_q[95:72]);
-      s4_meta_q.va <= x_va;
-      s4_meta_q.rkey <= x_rkey;
+      s4_meta_q.va <= s3_op_q.deth ? {8'd0, be24(s3_ext_q[63:40]), be32(s3_ext_q[31:0])} :
+                      be64(s3_ext_q[63:0]);
+      s4_meta_q.rkey <= s3_op_q.ieth ? be32(s3_ext_q[31:0]) : be32(s3_ext_q[95:64]);
       s4_meta_q.dma_len <= be32(s3_ext_q[127:96]);
-      s4_meta_q.imm <= x_imm;
+      s4_meta_q.imm <= s3_op_q.reth ? be32(s3_ext_q[159:128]) :
+                       s3_op_q.deth ? be32(s3_ext_q[95:64]) : be32(s3_ext_q[31:0]);
       s4_meta_q.syndrome <= s3_ext_q[7:0];
       s4_meta_q.msn <= be24(s3_ext_q[31:8]);
       s4_meta_q.src_qp <= be24(s3_ext_q[63:40]);
       s4_meta_q.qkey <= be32(s3_ext_q[31:0]);
       s4_meta_q.swap_add <= be64(s3_ext_q[159:96]);
-      s4_meta_q.compare <= x_compare;
+      s4_meta_q.compare <= s3_op_q.atomic_ack ? be64(s3_ext_q[95:32]) : be64(s3_ext_q[223:160]);
       s4_meta_q.ipv6 <= s3_l2_q.ip6;
       s4_meta_q.sip <= s3_ip_q.sip;
       s4_meta_q.dip <= s3_ip_q.dip;

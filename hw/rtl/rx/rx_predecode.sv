@@ -1,17 +1,18 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// First look at the beats of a frame: numbers them, measures the frame, finds the IP header behind at
-// most two VLAN tags (IEEE 802.1Q) and the end of the IP packet, in time for the ICRC and the UDP
-// checksum, which need both while the frame still streams by.
+// First look at the beats of a frame: numbers them, measures the frame, finds the IP header behind
+// at most two VLAN tags (IEEE 802.1Q) and the end of the IP packet, in time for the ICRC and the
+// UDP checksum, which need both while the frame still streams by.
 //
-// One beat per cycle, frames without a gap, no back-pressure. Latency 3 cycles: input register, layer 2,
-// layer 3. Frames whose first beat comes while enable_i is 0 are swallowed.
+// One beat per cycle, frames without a gap, no back-pressure. Latency 3 cycles: input register,
+// layer 2, layer 3. Frames whose first beat comes while enable_i is 0 are swallowed.
 //
-// Attributes beside each beat at the output: beat_o (index, saturated at 15), l3_o (offset of the IP
-// header, 0: 14, 1: 18, 2: 22), ethertype_o, ip6_o: right from the beat on that holds the first
-// byte of the IP header. end_o: the IP packet ends in this beat behind byte cov_cnt_o-1; skip_o: it has
-// ended before. l4_len_o: length of the IP payload, right with end_o. A length field that makes no sense gives no end; such frames are refused by rx_parser.
-// len_o (bytes of the frame up to and with this beat, saturated at 65535) and user_o belong to last_o.
+// Attributes beside each beat at the output: beat_o (index, saturated at 15), l3_o (offset of the
+// IP header, 0: 14, 1: 18, 2: 22), ethertype_o, ip6_o: right from the beat on that holds the first
+// byte of the IP header. end_o: the IP packet ends in this beat behind byte cov_cnt_o-1; skip_o: it
+// has ended before. l4_len_o: length of the IP payload, right with end_o. A length field that makes
+// no sense gives no end; such frames are refused by rx_parser. len_o (bytes of the frame up to and
+// with this beat, saturated at 65535) and user_o belong to last_o.
 
 module rx_predecode
   import rnic_pkg::*;
