@@ -46,9 +46,13 @@ if [ ${#need[@]} -gt 0 ]; then
   backports_list=/etc/apt/sources.list.d/openrnic-backports.list
   setup=
   if [ -n "$backports" ] && ! grep -rqs "$backports" /etc/apt/sources.list /etc/apt/sources.list.d; then
-    # the mirror is the one this machine uses already
+    # from the archive that this machine uses already
     mirror=$(apt-get indextargets --format '$(SITE)' 'Codename: bookworm' 2>/dev/null | head -1)
-    setup="echo 'deb ${mirror:-http://deb.debian.org/debian} $backports main' > $backports_list; "
+    [ -n "$mirror" ] || {
+      echo "tools: Go ${go_version:-is missing and} must be 1.21 or newer: add the suite $backports to the apt sources, then try again" >&2
+      exit 1
+    }
+    setup="echo 'deb $mirror $backports main' > $backports_list; "
   fi
   [ -n "$backports" ] && target=(-t "$backports")
   line="${setup}apt-get update && DEBIAN_FRONTEND=noninteractive apt-get install -y --no-install-recommends ${need[*]/golang-go/}"

@@ -23,7 +23,7 @@ import (
 func needCore(t testing.TB, width int) {
 	t.Helper()
 	if _, err := exec.LookPath("verilator"); err != nil {
-		t.Skip("verilator is not installed")
+		t.Fatal("verilator is not installed: apt-get install verilator")
 	}
 	root, err := filepath.Abs("..")
 	require.NoError(t, err)

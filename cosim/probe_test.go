@@ -54,7 +54,7 @@ const (
 func buildProbe(t testing.TB, width int) *model.Library {
 	t.Helper()
 	if _, err := exec.LookPath("verilator"); err != nil {
-		t.Skip("verilator is not installed")
+		t.Fatal("verilator is not installed: apt-get install verilator")
 	}
 	root, err := filepath.Abs("..")
 	require.NoError(t, err)

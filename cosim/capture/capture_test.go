@@ -364,7 +364,7 @@ func TestWriterErrors(t *testing.T) {
 // TestTshark: tshark and capinfos read what Writer wrote, without a word of complaint.
 func TestTshark(t *testing.T) {
 	if _, err := exec.LookPath("tshark"); err != nil {
-		t.Skip("tshark is not installed")
+		t.Fatal("tshark is not installed: apt-get install tshark")
 	}
 	path := filepath.Join(t.TempDir(), "w.pcapng")
 	f, err := os.Create(path)

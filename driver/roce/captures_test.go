@@ -146,7 +146,7 @@ func TestPublicCaptures(t *testing.T) {
 // TestAgainstTshark compares what tshark reads in every packet of every capture with the codec.
 func TestAgainstTshark(t *testing.T) {
 	if _, err := exec.LookPath("tshark"); err != nil {
-		t.Skip("tshark is not installed")
+		t.Fatal("tshark is not installed: apt-get install tshark")
 	}
 	fields := []string{
 		"frame.number", "infiniband.bth.opcode", "infiniband.bth.destqp", "infiniband.bth.psn", "infiniband.bth.padcnt",
