@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"io"
 	"sync/atomic"
-	"unsafe"
 
 	"github.com/openrnic/openrnic/driver/pcie"
 	"github.com/openrnic/openrnic/driver/regs"
@@ -26,7 +25,7 @@ type MR struct {
 
 // AllocMR allocates n bytes of zeroed memory and registers them. Corresponds to ibv_reg_mr(3), with
 // the memory made by the driver: Go heap memory cannot be given to a device. The virtual address of
-// the region is the address of its first byte.
+// the region, Addr, is a number that only SGEs and peers use; it is not a pointer.
 func (pd *PD) AllocMR(n int, access Access) (*MR, error) {
 	const verb = "reg_mr"
 	if n <= 0 {
@@ -58,8 +57,7 @@ func (pd *PD) AllocMR(n int, access Access) (*MR, error) {
 	// The variant in the low byte changes at every use of an index, so that old keys do not fit.
 	d.variants[index]++
 	key := index<<8 | uint32(d.variants[index])
-	mr := &MR{pd: pd, index: index, key: key, access: access, dma: dma,
-		addr: uint64(uintptr(unsafe.Pointer(unsafe.SliceData(dma.Bytes()))))}
+	mr := &MR{pd: pd, index: index, key: key, access: access, dma: dma, addr: mrBase + dma.IOVA()}
 	entry := regs.MREntry{Key: key, PD: pd.id, VA: mr.addr, Length: uint64(n), IOVA: dma.IOVA(),
 		LocalWrite: access&AccessLocalWrite != 0, RemoteWrite: access&AccessRemoteWrite != 0,
 		RemoteRead: access&AccessRemoteRead != 0, RemoteAtomic: access&AccessRemoteAtomic != 0}
@@ -72,6 +70,10 @@ func (pd *PD) AllocMR(n int, access Access) (*MR, error) {
 	pd.mrs[index] = mr
 	return mr, nil
 }
+
+// mrBase is where virtual addresses of MRs begin. They follow the IOVAs, not the process' pointers, which differ
+// from run to run: what goes over a simulated wire must not.
+const mrBase = 1 << 46
 
 // Bytes is the region's memory. It is not valid after Close.
 func (mr *MR) Bytes() []byte { return mr.dma.Bytes()[:mr.Len()] }
