@@ -309,7 +309,7 @@ module rx_frontend_tb #(
   endfunction
 
   string vec;
-  int at, big, mark, n;
+  int at, big, mark, n, minis[7];
   initial begin
     if (!$value$plusargs("vec=%s", vec)) $fatal(1, "+vec=FILE missing");
     $readmemh(vec, mem);
@@ -346,7 +346,8 @@ module rx_frontend_tb #(
     mark = overflows;
     consumer = 2;
     n = find(0, 60, 0);
-    for (int i = 0; i < 200; i++) send(n, 0, 1);
+    for (int i = 0; i < 7; i++) minis[i] = find(0, 60, i);
+    for (int i = 0; i < 200; i++) send(minis[i%7], 0, 1);
     repeat (20) quiet();
     if (overflows - mark < 100) $fatal(1, "frames without end are held");
     consumer = 1;
