@@ -9,10 +9,11 @@ name=${1:?usage: run.sh NAME WIDTH} width=${2:?usage: run.sh NAME WIDTH}
 src=hw/tb/$name.sv
 [ -f "$src" ] || { echo "run.sh: no such test bench: $src" >&2; exit 2; }
 out=build/tb/$name.w$width
+# Verilator's run-time library is the same for every bench
+if [ -z "${OBJCACHE:-}" ] && command -v ccache > /dev/null; then export OBJCACHE=ccache; fi
 mkdir -p "$out"
 stamp=$(cat "$src" $(find hw/rtl hw/tb -name '*.sv' -o -name '*.svh' -o -name '*.f' | sort) | sha256sum | cut -d' ' -f1)
 if [ ! -x "$out/V$name" ] || [ "$(cat "$out/stamp" 2>/dev/null)" != "$stamp" ]; then
-  files=()
   grep -v '^//' hw/rtl/rnic.f > "$out/rnic.f"
   verilator --binary --timing --assert -Wall -Wno-fatal -Wno-DECLFILENAME -Wno-UNUSED -Wno-BLKSEQ -Wno-WIDTH -Wno-SYNCASYNCNET \
     --unroll-count 1024 -j 1 --x-assign unique --x-initial unique -CFLAGS -O1 \
