@@ -12,6 +12,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"strings"
 	"testing"
 	"time"
 
@@ -714,4 +715,57 @@ func BenchmarkProbeBusy(b *testing.B) {
 			b.ReportMetric(float64(x.n.Cycle()-begin)/b.Elapsed().Seconds()/1e6, "Mcycles/s")
 		})
 	}
+}
+
+// Waves are written for the time asked, and a library without them says what to build.
+func TestProbeTrace(t *testing.T) {
+	lib := buildProbe(t, 64)
+	b := newBench(t, lib, nil)
+	require.ErrorContains(t, b.n.Trace(filepath.Join(t.TempDir(), "x.fst"), 0, 0), "trace")
+	if testing.Short() {
+		return
+	}
+	t.Setenv("OPENRNIC_TEST_VARIANT", "trace")
+	lib = buildProbe(t, 64)
+	require.True(t, lib.CanTrace())
+	size := func(from, to simtime.Time) int64 {
+		b := newBench(t, lib, nil)
+		file := filepath.Join(t.TempDir(), "x.fst")
+		require.NoError(t, b.n.Trace(file, from, to))
+		for i := range 200 {
+			b.r.Store64(regScratch, uint64(i)*0x123456789abcd)
+			require.NoError(t, b.e.Step())
+		}
+		require.NoError(t, b.n.Trace("", 0, 0))
+		data, err := os.ReadFile(file)
+		require.NoError(t, err)
+		require.NotEmpty(t, data)
+		require.Zero(t, data[0], "an FST file begins with its header block")
+		return int64(len(data))
+	}
+	all, none := size(0, 0), size(simtime.Second, 0)
+	require.Greater(t, all, none+500)
+	require.Error(t, newBench(t, lib, nil).n.Trace("/no/such/folder/x.fst", 0, 0))
+}
+
+// The harness runs clean under AddressSanitizer and UBSan: this test program again, with the sanitized fixture.
+func TestProbeSanitized(t *testing.T) {
+	if os.Getenv("OPENRNIC_TEST_VARIANT") != "" || testing.Short() {
+		t.Skip("runs once, not with -short")
+	}
+	var libs []string
+	for _, l := range []string{"libasan.so", "libubsan.so"} {
+		out, err := exec.Command("g++", "-print-file-name="+l).Output()
+		p := strings.TrimSpace(string(out))
+		if err != nil || !filepath.IsAbs(p) {
+			t.Skip(l + " is not installed")
+		}
+		libs = append(libs, p)
+	}
+	buildProbe(t, 64) // so that only one builds at a time
+	cmd := exec.Command(os.Args[0], "-test.run", "Probe(Memory|Frames|Reset|Reorder|AXI)")
+	cmd.Env = append(os.Environ(), "OPENRNIC_TEST_VARIANT=asan", "ASAN_OPTIONS=detect_leaks=0", "LD_PRELOAD="+strings.Join(libs, " "))
+	out, err := cmd.CombinedOutput()
+	require.NoError(t, err, string(out))
+	require.Contains(t, string(out), "PASS")
 }
