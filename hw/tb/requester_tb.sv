@@ -964,6 +964,36 @@ module requester_tb
     audit();
     traffic(20, 0);
 
+    // the edges of what an acknowledge may name, with packets outstanding and without
+    setup_all(4);
+    for (int q = 0; q < nq; q++) begin
+      silent[q] = 1;
+      plan(q, 1, 7);
+      post(q, 1, 0, 1, BadNone);
+      bell(q);
+    end
+    for (int q = 0; q < nq; q++) while (16'(r_send[q]) != 16'd1) @(posedge clk);
+    repeat (50) @(posedge clk);
+    base = n_ghost;
+    for (int q = 0; q < nq; q++) begin
+      acks.push_back({64'(cyc), qidx[q], r_psn[q], SynAck, 16'd0});
+      acks.push_back({64'(cyc), qidx[q], r_psn[q], SynNakSeq, 16'd0});
+      acks.push_back({64'(cyc), qidx[q], psn_t'(r_una[q] - 1), SynNakAccess, 16'd0});
+      acks.push_back({64'(cyc), qidx[q], psn_t'(r_una[q] - 2), SynAck, 16'd0});
+      acks.push_back({64'(cyc), qidx[q], psn_t'(r_una[q] - 1), SynAck, 16'd0});  // a duplicate
+      acks.push_back({64'(cyc), qidx[q], psn_t'(r_psn[q] - 2), SynAck, 16'd0});  // most of it
+    end
+    while (acks.size() > 0 || ackrx_valid) @(posedge clk);
+    repeat (50) @(posedge clk);
+    if (n_ghost - base != 4 * NQ) $fatal(1, "ghosts at the edge: %0d", n_ghost - base);
+    for (int q = 0; q < nq; q++) begin
+      if (r_done[q] != 0) $fatal(1, "completed by a ghost");
+      silent[q] = 0;
+      acks.push_back({64'(cyc), qidx[q], psn_t'(r_psn[q] - 1), SynAck, 16'd0});
+    end
+    settle(-1);
+    audit();
+
     // a paused QP (SQD) goes on at the next doorbell, also one without news
     for (int q = 0; q < nq; q++) qp_tab[qidx[q]].state = QpSqd;
     for (int q = 0; q < nq; q++) begin
