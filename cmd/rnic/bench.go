@@ -57,7 +57,7 @@ func (b *benchmark) add(name string, value float64, unit string, goal float64) {
 }
 
 func newBenchCmd() *cobra.Command {
-	var file string
+	var file, only string
 	var strict bool
 	cmd := &cobra.Command{
 		Use:   "bench",
@@ -69,7 +69,7 @@ this one.`,
 		Args:    cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			b := &benchmark{out: cmd.OutOrStdout()}
-			if err := b.run(); err != nil {
+			if err := b.run(only); err != nil {
 				return err
 			}
 			if file != "" {
@@ -86,6 +86,7 @@ this one.`,
 		},
 	}
 	cmd.Flags().StringVar(&file, "json", "", "also write the figures to this `file`, an array of {name, value, unit, goal, met}")
+	cmd.Flags().StringVar(&only, "only", "", "measure one `part`: goodput, rate, latency or simulation")
 	cmd.Flags().BoolVar(&strict, "strict", false, "exit 1 if a goal is not met")
 	return cmd
 }
@@ -104,22 +105,37 @@ func (b *benchmark) writeJSON(file string) error {
 	return nil
 }
 
-func (b *benchmark) run() error {
-	for _, step := range []func() error{
-		func() error { return b.goodput(512, 4096, 97) },
-		func() error { return b.goodput(512, 1024, 95) },
-		func() error { return b.goodput(64, 1024, 95) },
-		func() error { return b.smallMessages(512) },
-		func() error { return b.parserRate(512, 40) },
-		func() error { return b.parserRate(64, 0) },
-		func() error { return b.latency(512) },
-		func() error { return b.latency(64) },
-		func() error { return b.simulation(512, 220e3) },
-		func() error { return b.simulation(64, 1.5e6) },
-	} {
-		if err := step(); err != nil {
+// benchParts are the parts of the benchmark by the names that --only takes.
+var benchParts = []struct {
+	name string
+	run  func(b *benchmark) error
+}{
+	{"goodput", func(b *benchmark) error { return b.goodput(512, 4096, 97) }},
+	{"goodput", func(b *benchmark) error { return b.goodput(512, 1024, 95) }},
+	{"goodput", func(b *benchmark) error { return b.goodput(64, 1024, 95) }},
+	{"rate", func(b *benchmark) error { return b.smallMessages(512) }},
+	{"rate", func(b *benchmark) error { return b.parserRate(512, 40) }},
+	{"rate", func(b *benchmark) error { return b.parserRate(64, 0) }},
+	{"latency", func(b *benchmark) error { return b.latency(512) }},
+	{"latency", func(b *benchmark) error { return b.latency(64) }},
+	{"simulation", func(b *benchmark) error { return b.simulation(512, 220e3) }},
+	{"simulation", func(b *benchmark) error { return b.simulation(64, 1.5e6) }},
+}
+
+// run measures the parts of the name, all if it is empty.
+func (b *benchmark) run(only string) error {
+	ran := false
+	for _, part := range benchParts {
+		if only != "" && part.name != only {
+			continue
+		}
+		ran = true
+		if err := part.run(b); err != nil {
 			return err
 		}
+	}
+	if !ran {
+		return usageErrorf("--only %s: there are goodput, rate, latency and simulation", only)
 	}
 	return nil
 }
