@@ -131,7 +131,7 @@ module axi_arb_tb #(
   end
 
   logic e;
-  always @(posedge clk) begin
+  always @(posedge clk) if (rst_n) begin
     ar_acc = ar_valid & ar_ready;
     aw_acc = aw_valid & aw_ready;
     w_acc = w_valid & w_ready;

@@ -173,7 +173,7 @@ module cmd_proc_tb #(
     return '{next_psn: 24'h300000 | 24'(qp), una_psn: 24'h400000 | 24'(qp), pi: 16'h5000 | 16'(qp),
              next: 16'h6000 | 16'(qp), ci: 16'h7000 | 16'(qp)};
   endfunction
-  always @(negedge clk) begin
+  always @(negedge clk) if (rst_n) begin
     rsp_adm_rsp_valid = 0;
     req_adm_rsp_valid = 0;
     if (rsp_adm_ready) begin
@@ -209,7 +209,7 @@ module cmd_proc_tb #(
   // ---- blocks that drain ------------------------------------------------------------------------------
   int drain_rounds = 0, drain_wait[NumDrain];
   logic drain_old = 0, drain_block = 0;
-  always @(negedge clk) begin
+  always @(negedge clk) if (rst_n) begin
     if (drain_old && !drain) begin
       drain_rounds++;
       if (!(&drain_done)) $fatal(1, "round ended before all blocks were done");

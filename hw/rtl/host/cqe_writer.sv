@@ -207,28 +207,10 @@ module cqe_writer
   end
 
   // ---- write ----------------------------------------------------------------------------------------------
-  rnic_regs_pkg::cqe_t cqe;
-  logic [CqeW-1:0] out_cqe_q;
+  rnic_regs_pkg::cqe_t out_cqe_q;
   logic [63:5] out_addr_q;
   logic aw_done_q, w_done_q, aw_end, w_end;
   logic [BeatW-1:0] beat_q;
-
-  always_comb begin
-    cqe = '0;
-    cqe.index = s1_ev_q.index;
-    cqe.opcode = s1_ev_q.opcode;
-    cqe.status = cqe_last_room ? rnic_regs_pkg::WcStatusCqOverrun : s1_ev_q.status;
-    cqe.qpn = idx_to_qpn(s1_ev_q.qp);
-    cqe.syndrome = s1_ev_q.syndrome;
-    cqe.byte_len = s1_ev_q.byte_len;
-    cqe.imm = s1_ev_q.imm;
-    cqe.src_qp = s1_ev_q.src_qp;
-    cqe.with_imm = s1_ev_q.with_imm;
-    cqe.with_inv = s1_ev_q.with_inv;
-    cqe.with_grh = s1_ev_q.with_grh;
-    cqe.timestamp = time_i;
-    cqe.phase = ~|(index.pi & size);
-  end
 
   assign aw_end = aw_done_q || aw_ready_i;
   assign w_end = w_done_q || (w_ready_i && w_last_o);
@@ -251,7 +233,22 @@ module cqe_writer
       if (w_valid_o && w_ready_i && Beats > 1) beat_q <= beat_q + 1'b1;
     end
     if (out_free && cqe_write) begin
-      out_cqe_q <= cqe;
+      out_cqe_q <= '{
+        index: s1_ev_q.index,
+        opcode: s1_ev_q.opcode,
+        status: cqe_last_room ? rnic_regs_pkg::WcStatusCqOverrun : s1_ev_q.status,
+        qpn: idx_to_qpn(s1_ev_q.qp),
+        syndrome: s1_ev_q.syndrome,
+        byte_len: s1_ev_q.byte_len,
+        imm: s1_ev_q.imm,
+        src_qp: s1_ev_q.src_qp,
+        with_imm: s1_ev_q.with_imm,
+        with_inv: s1_ev_q.with_inv,
+        with_grh: s1_ev_q.with_grh,
+        timestamp: time_i,
+        phase: ~|(index.pi & size),
+        default: '0
+      };
       out_addr_q <= {fixed.addr, 1'b0} + {35'd0, index.pi & (size - 24'd1)};
     end
   end
