@@ -91,6 +91,7 @@ type bench struct {
 
 func newBench(t testing.TB, lib *model.Library, tune func(c *model.Config)) *bench {
 	c := model.DefaultConfig(lib.Width())
+	c.Check = true
 	if tune != nil {
 		tune(&c)
 	}
@@ -705,7 +706,7 @@ func TestStoreAndRelaxDoNotAllocate(t *testing.T) {
 func BenchmarkProbeBusy(b *testing.B) {
 	for _, w := range []int{64, 512} {
 		b.Run(fmt.Sprint(w), func(b *testing.B) {
-			x := newBench(b, buildProbe(b, w), func(c *model.Config) { c.NoSkip = true })
+			x := newBench(b, buildProbe(b, w), func(c *model.Config) { c.NoSkip, c.Check = true, false })
 			begin := x.n.Cycle()
 			for b.Loop() {
 				if err := x.e.Advance(100 * simtime.Microsecond); err != nil {
@@ -758,7 +759,7 @@ func TestProbeSanitized(t *testing.T) {
 		out, err := exec.Command("g++", "-print-file-name="+l).Output()
 		p := strings.TrimSpace(string(out))
 		if err != nil || !filepath.IsAbs(p) {
-			t.Skip(l + " is not installed")
+			t.Fatal(l + " is not installed; it comes with g++")
 		}
 		libs = append(libs, p)
 	}

@@ -36,6 +36,7 @@ type Config struct {
 	AXIStall         uint32 // probability of a stall per channel and cycle, in 1/65536
 	AXIReorder       uint32 // 0: in order; 1: bursts of different IDs overtake each other; 2: their beats mix too
 	NoSkip           bool   // simulate idle cycles one by one
+	Check            bool   // verify in every cycle what the harness relies on to save work: slow, for tests
 }
 
 // DefaultConfig is the usual NIC of a width: clock, link rate, and host memory behind PCIe Gen3 x16 (500 ns read

@@ -206,6 +206,9 @@ func (l *Library) New(cfg Config) (*NIC, error) {
 	if cfg.NoSkip {
 		c.flags |= C.RNIC_CFG_NO_SKIP
 	}
+	if cfg.Check {
+		c.flags |= C.RNIC_CFG_CHECK
+	}
 	var msg [256]C.char
 	h := C.nic_create(l.lib, &c, &msg[0], C.uint32_t(len(msg)))
 	if h == nil {

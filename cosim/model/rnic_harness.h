@@ -57,6 +57,7 @@ struct rnic_config {
 };
 
 #define RNIC_CFG_NO_SKIP 1u /* evaluate idle cycles too */
+#define RNIC_CFG_CHECK 2u   /* verify, in every cycle, what saving an evaluation relies on: slow, for tests */
 
 /* A register access. Reads come behind all earlier writes. */
 struct rnic_mmio {
