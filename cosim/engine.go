@@ -17,6 +17,7 @@ import (
 	"fmt"
 	"runtime"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/openrnic/openrnic/cosim/fabric"
@@ -49,8 +50,10 @@ type Engine struct {
 	stop    chan struct{}
 	stopped chan struct{}
 	windows uint64
-	moved   *sync.Cond // broadcast after each window
-	work    chan *NIC
+	moved   *sync.Cond    // broadcast after each window
+	busy    []*NIC        // NICs with something to do in this window
+	next    atomic.Int32  // index of the next of them
+	work    chan struct{} // wakes a worker for one window
 	done    chan struct{}
 }
 
@@ -65,15 +68,15 @@ func NewEngine(cfg Config) *Engine {
 	e := &Engine{cfg: cfg}
 	e.moved = sync.NewCond(&e.mu)
 	if cfg.Threads > 1 {
-		e.work = make(chan *NIC)
-		e.done = make(chan struct{}, 64)
+		e.work = make(chan struct{}, cfg.Threads)
+		e.done = make(chan struct{}, cfg.Threads)
 		for range cfg.Threads - 1 {
-			go func(work <-chan *NIC, done chan<- struct{}) {
-				for n := range work {
-					n.runTo(n.eng.end)
-					done <- struct{}{}
+			go func() {
+				for range e.work {
+					e.runBusy()
+					e.done <- struct{}{}
 				}
-			}(e.work, e.done)
+			}()
 		}
 	}
 	return e
@@ -244,37 +247,36 @@ func (e *Engine) step() error {
 		return e.err
 	}
 	e.begin()
-	if e.work == nil {
-		for _, n := range e.nics {
+	e.busy = e.busy[:0]
+	for _, n := range e.nics {
+		if n.quiet() {
 			n.runTo(e.end)
+		} else {
+			e.busy = append(e.busy, n)
 		}
-	} else {
-		var mine *NIC
-		given := 0
-		for _, n := range e.nics {
-			switch {
-			case n.quiet():
-				n.runTo(e.end)
-			case mine == nil:
-				mine = n
-			default:
-				select {
-				case e.work <- n:
-					given++
-				default: // no worker waits: the others of this window are done first
-					n.runTo(e.end)
-				}
-			}
-		}
-		if mine != nil {
-			mine.runTo(e.end)
-		}
-		for ; given > 0; given-- {
-			<-e.done
-		}
+	}
+	e.next.Store(0)
+	helpers := min(e.cfg.Threads, len(e.busy)) - 1
+	for range helpers {
+		e.work <- struct{}{}
+	}
+	e.runBusy()
+	for range helpers {
+		<-e.done
 	}
 	e.finish()
 	return e.err
+}
+
+// runBusy takes NICs of this window until there are none left.
+func (e *Engine) runBusy() {
+	for {
+		i := int(e.next.Add(1)) - 1
+		if i >= len(e.busy) {
+			return
+		}
+		e.busy[i].runTo(e.end)
+	}
 }
 
 // begin opens a window if none is open.
