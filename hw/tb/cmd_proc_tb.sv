@@ -591,6 +591,7 @@ module cmd_proc_tb #(
     b.dest_qpn = 24'hffffff;
     modify(Q, BaseB, 2, BadParam, SynDest);
     b.dest_qpn = 24'h3ffe12;
+    b.pkey = ~b.pkey;
     check_qp(Q);
     n = adm_inits_rsp; m = adm_inits_req;
     modify(Q, BaseB, 2, Ok, 0);
@@ -609,6 +610,9 @@ module cmd_proc_tb #(
     n = adm_inits_rsp; m = adm_inits_req;
     b.sq_psn = 24'hfffff0;
     b.rq_psn = ~b.rq_psn;
+    b.path_mtu = 5;
+    b.dgid = ~b.dgid;
+    b.udp_sport = ~b.udp_sport;
     b.dest_qpn = 24'h2;
     modify(Q, BaseB, 3, Ok, 0);
     if (adm_inits_rsp != n || adm_inits_req != m + 1 || last_req.psn != 24'hfffff0 || last_req.qp != Q[7:0])
@@ -618,6 +622,8 @@ module cmd_proc_tb #(
     check_qp(Q);
     m = adm_inits_req;
     b.sq_psn = 24'h123456;
+    b.timeout = b.timeout ^ 8'd1;
+    b.max_rd_atomic = ~b.max_rd_atomic;
     b.remote_write = !b.remote_write;
     want.remote_write = b.remote_write;
     modify(Q, BaseB, 3, Ok, 0);
