@@ -2,11 +2,11 @@
 //
 // The NIC: registers and doorbells in, host memory on an AXI4 master, Ethernet on two streams.
 //
-// Wires the blocks together and nothing else, but for the gates of function enable and reset. DataW (64,
-// 128, 256, 512) is the width of all data paths; the receive stream takes a beat per cycle and cannot be
-// held; the transmit stream sends whole frames without gaps of its own. time_i is the cycle
-// counter that registers and CQE timestamps show. idle_o: nothing in flight in any block, so that
-// nothing happens before an input changes. docs/architecture.md walks a packet through.
+// Wires the blocks together and nothing else, but for the gates of function enable and reset. DataW
+// (64, 128, 256, 512) is the width of all data paths; the receive stream takes a beat per cycle and
+// cannot be held; the transmit stream sends whole frames without gaps of its own. time_i is the
+// cycle counter that registers and CQE timestamps show. idle_o: nothing in flight in any block, so
+// that nothing happens before an input changes. docs/architecture.md walks a packet through.
 
 module rnic_core
   import rnic_pkg::*;
@@ -101,7 +101,7 @@ module rnic_core
   localparam logic [1:0] RdPayload = 2'(RdIdPayload);
   localparam logic [31:0] ResetMagic = 32'h52535421;
 
-  // ---- reset -----------------------------------------------------------------------------------------
+  // ---- reset ------------------------------------------------------------------------------------
   rnic_regs_pkg::csr_reg2hw_t reg2hw;
   rnic_regs_pkg::csr_hw2reg_t hw2reg;
   logic core_rst_n, stop, enable, rx_skip, rd_busy, wr_busy, tx_valid, reset_trigger;
@@ -117,7 +117,7 @@ module rnic_core
   );
   assign enable = reg2hw.ctrl.enable && !stop;
 
-  // ---- registers and doorbells -----------------------------------------------------------------------
+  // ---- registers and doorbells ------------------------------------------------------------------
   logic db_valid, db_ready;
   // All pages are alike.
   // verilator lint_off UNUSEDSIGNAL
@@ -138,9 +138,9 @@ module rnic_core
     .db_offset_o(db_offset), .db_data_o(db_data)
   );
 
-  // Doorbells that nobody takes are bad ones: receive queues do not exist yet, a function that is not
-  // enabled has no queues at all.
-  // Reserved fields are not looked at; arming a CQ belongs to the event queues.
+  // Doorbells that nobody takes are bad ones: receive queues do not exist yet, a function that is
+  // not enabled has no queues at all. Reserved fields are not looked at; arming a CQ belongs to the
+  // event queues.
   // verilator lint_off UNUSEDSIGNAL
   rnic_regs_pkg::db_sq_t db_sq;
   rnic_regs_pkg::db_cq_t db_cq;
@@ -154,7 +154,7 @@ module rnic_core
   assign db_ready = (db_is_sq && sq_db_ready) || (db_is_cq && cq_db_ready) || db_is_bad;
   assign ev_db_refused = db_valid && db_is_bad;
 
-  // ---- tables ----------------------------------------------------------------------------------------
+  // ---- tables -----------------------------------------------------------------------------------
   logic     [NumQpPorts-1:0] qp_req_valid, qp_req_ready, qp_rsp_valid;
   qp_idx_t  [NumQpPorts-1:0] qp_req_idx;
   qp_attr_t                  qp_rsp[NumQpPorts];
@@ -200,7 +200,7 @@ module rnic_core
     .cmd_mr_i(mr_cmd_mr), .cmd_rsp_valid_o(mr_cmd_rsp_valid), .cmd_rsp_o(mr_cmd_rsp)
   );
 
-  // ---- AXI -------------------------------------------------------------------------------------------
+  // ---- AXI --------------------------------------------------------------------------------------
   logic [NumRdClients-1:0]       ar_valid, ar_ready, r_valid;
   logic [NumRdClients-1:0][63:0] ar_addr;
   logic [NumRdClients-1:0][7:0]  ar_len;
@@ -234,7 +234,7 @@ module rnic_core
     .m_axi_bid_i, .m_axi_bresp_i, .m_axi_bvalid_i, .m_axi_bready_o
   );
 
-  // ---- receive ---------------------------------------------------------------------------------------
+  // ---- receive ----------------------------------------------------------------------------------
   logic                       meta_valid, meta_ready;
   rx_meta_t                   meta;
   logic                       pcmd_valid, pcmd_ready;
@@ -316,7 +316,7 @@ module rnic_core
     .idle_o(block_idle[4]), .drain_i(drain), .drain_done_o(drain_done[4])
   );
 
-  // ---- transmit --------------------------------------------------------------------------------------
+  // ---- transmit ---------------------------------------------------------------------------------
   logic             pkt_valid, pkt_ready, frag_valid, frag_ready;
   tx_pkt_t          pkt;
   tx_frag_t         frag;
@@ -402,7 +402,7 @@ module rnic_core
   );
   assign pfc_xoff_o = '0;
 
-  // ---- host ------------------------------------------------------------------------------------------
+  // ---- host -------------------------------------------------------------------------------------
   logic        cq_cmd_valid, cq_cmd_ready, cq_cmd_rsp_valid;
   cq_cmd_e     cq_cmd_op;
   cq_idx_t     cq_cmd_idx;
@@ -481,7 +481,8 @@ module rnic_core
 
   rnic_counters #(.DataW(DataW)) u_counters (
     .clk_i, .rst_ni(core_rst_n), .time_i,
-    .ready_i(!stop && !reset_trigger), .idle_i(&block_idle && !rd_busy && !wr_busy), .cmdq_ci_i(cmdq_ci),
+    .ready_i(!stop && !reset_trigger), .idle_i(&block_idle && !rd_busy && !wr_busy),
+    .cmdq_ci_i(cmdq_ci),
     .capture_drops_only_i(reg2hw.rx_ctrl.capture_drops_only),
     .verdict_valid_i(verdict_valid_o), .verdict_i(verdict),
     .ev_drop_valid_i(ev_drop_valid), .ev_drop_i(ev_drop), .ev_nak_op_i(ev_nak_op),

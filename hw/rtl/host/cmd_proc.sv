@@ -1,15 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Command processor: takes commands from a ring in host memory, executes them one after the other on
-// the tables and the owners of QP state, and writes an answer into a second ring.
+// Command processor: takes commands from a ring in host memory, executes them one after the other
+// on the tables and the owners of QP state, and writes an answer into a second ring.
 //
-// A slot has 256 bytes; slot i of the answer ring answers slot i of the command ring. The answer's body
-// is written and acknowledged by host memory before its header, and the header's last byte holds the
-// phase bit (1 on the first pass), so that a reader that sees the phase sees the whole answer. About 60
-// cycles plus three memory round trips per command at 512 bit; commands that take something away also
-// wait for three rounds of drain over all blocks, after which no access to its memory is in flight.
-// cmdq enable 0 -> 1 restarts both rings at slot 0. A producer index more than one ring ahead is
-// refused (ev_error_o). Host memory that answers with an error: status exec_error, ev_error_o.
+// A slot has 256 bytes; slot i of the answer ring answers slot i of the command ring. The answer's
+// body is written and acknowledged by host memory before its header, and the header's last byte
+// holds the phase bit (1 on the first pass), so that a reader that sees the phase sees the whole
+// answer. About 60 cycles plus three memory round trips per command at 512 bit; commands that take
+// something away also wait for three rounds of drain over all blocks, after which no access to its
+// memory is in flight. cmdq enable 0 -> 1 restarts both rings at slot 0. A producer index more than
+// one ring ahead is refused (ev_error_o). Host memory that answers with an error: status
+// exec_error, ev_error_o.
 //
 // QP states and transitions: IBTA 10.3.1, for RC. What a transition takes from the slot (everything
 // else stays as it was; to RESET and to ERR take nothing):
@@ -17,7 +18,8 @@
 //   to INIT      P_Key, rights
 //   INIT to RTR  rights, address vector, path MTU, destination QPN, PSN to expect, RNR timer,
 //                max_dest_rd_atomic; the responder starts
-//   RTR to RTS   rights, first PSN to send, timers and retry counts, max_rd_atomic; the requester starts
+//   RTR to RTS   rights, first PSN to send, timers and retry counts, max_rd_atomic; the requester
+//                starts
 //   RTS, SQD     to themselves and each other: rights
 
 module cmd_proc
@@ -105,7 +107,7 @@ module cmd_proc
   output logic                 idle_o
 );
 
-  // ---- geometry -----------------------------------------------------------------------------------
+  // ---- geometry ---------------------------------------------------------------------------------
   localparam int unsigned HdrW = 128;
   localparam int unsigned SlotW = 2048;
   localparam int unsigned CmdBytes = 144;       // header, and the part of qp_context that is read
@@ -114,7 +116,7 @@ module cmd_proc
   localparam int unsigned RspBeats = SlotW / DataW;
   localparam int unsigned HdrBeats = HdrW > DataW ? HdrW / DataW : 1;
   localparam int unsigned BeatW = $clog2(RspBeats);
-  localparam int unsigned RoundWait = 4;        // cycles in which a block may answer a change of drain
+  localparam int unsigned RoundWait = 4;        // cycles a block may take to see a change of drain
 
   typedef enum logic [5:0] {
     StIdle,
@@ -131,7 +133,7 @@ module cmd_proc
   } state_e;
   state_e state_q, after_drain_q;
 
-  // ---- ring ---------------------------------------------------------------------------------------
+  // ---- ring -------------------------------------------------------------------------------------
   logic [15:0] ci_q;
   logic [3:0]  log_size;
   logic [15:0] ahead, ring_size;
@@ -147,7 +149,7 @@ module cmd_proc
   assign phase = ~|(ci_q & ring_size);
   assign ci_o = ci_q;
 
-  // ---- the command --------------------------------------------------------------------------------
+  // ---- the command ------------------------------------------------------------------------------
   logic [DataW-1:0] slot_q[CmdBeats];
   logic [BeatW-1:0] beat_q;
   logic             rd_err_q;
@@ -312,7 +314,7 @@ module cmd_proc
     endcase
   endfunction
 
-  // ---- kinds ----------------------------------------------------------------------------------------
+  // ---- kinds ------------------------------------------------------------------------------------
   logic is_create, is_query, is_destroy;
   assign is_create = opcode_q inside {rnic_regs_pkg::CmdOpcodeCreateMr,
                                       rnic_regs_pkg::CmdOpcodeCreateCq,
@@ -324,7 +326,7 @@ module cmd_proc
                                        rnic_regs_pkg::CmdOpcodeDestroyCq,
                                        rnic_regs_pkg::CmdOpcodeDestroyQp};
 
-  // ---- answer -----------------------------------------------------------------------------------------
+  // ---- answer -----------------------------------------------------------------------------------
   typedef enum logic [2:0] {
     BodyNone,
     BodyCaps,
@@ -407,7 +409,7 @@ module cmd_proc
     return bits[n*DataW+:DataW];
   endfunction
 
-  // ---- users of CQs: QPs that name a CQ; set to zero when a CQ is created ------------------------------
+  // ---- users of CQs: QPs that name a CQ; set to zero when a CQ is created -----------------------
   localparam int unsigned UseW = $clog2(2 * NumQp + 1);
   logic [UseW-1:0] users[NumCq];
   logic [UseW-1:0] users_rd;
@@ -429,7 +431,7 @@ module cmd_proc
     else if (state_q == StCqWrite && is_create) users[users_idx] <= '0;
   end
 
-  // ---- machine --------------------------------------------------------------------------------------------
+  // ---- machine ----------------------------------------------------------------------------------
   logic [2:0] rounds_q;      // drain rounds to go
   logic [2:0] wait_q;
   logic       adm_rsp_q, adm_req_q;        // operations to begin
@@ -513,7 +515,8 @@ module cmd_proc
           attr_q <= ctx_attr(qc);
           new_state_q <= qc.state;
           bad_type_q <= qc.qp_type != rnic_regs_pkg::QpTypeRc;
-          bad_mtu_q <= qc.path_mtu < rnic_regs_pkg::MtuM256 || qc.path_mtu > rnic_regs_pkg::MtuM4096;
+          bad_mtu_q <= qc.path_mtu < rnic_regs_pkg::MtuM256 ||
+                       qc.path_mtu > rnic_regs_pkg::MtuM4096;
           bad_sq_addr_q <= qc.sq_stride128 ? |qc.sq_addr[6:0] : |qc.sq_addr[5:0];
           bad_sq_size_q <= qc.log_sq_size > 8'(LogMaxQueue);
           bad_rq_addr_q <= |qc.rq_addr[5:0];
@@ -815,7 +818,7 @@ module cmd_proc
     end
   end
 
-  // ---- ports ----------------------------------------------------------------------------------------------
+  // ---- ports ------------------------------------------------------------------------------------
   assign ar_addr_o = {cmdq_base_i + slot_off, 8'd0};
   assign ar_len_o = 8'(CmdBeats - 1);
   assign aw_addr_o = {cmdr_base_i + slot_off, header_q ? 8'd0 : 8'(HdrBeats * BeatBytes)};

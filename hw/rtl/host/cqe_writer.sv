@@ -2,14 +2,15 @@
 //
 // Completion queues: contexts, CQE writes, consumer doorbells, overrun.
 //
-// One operation (CQE, doorbell or command) every 2 cycles; a CQE's write request is offered 2 cycles
-// after it was taken. in_ready_o falls while an earlier CQE waits for the write channel. Commands go
-// before doorbells before CQEs.
+// One operation (CQE, doorbell or command) every 2 cycles; a CQE's write request is offered 2
+// cycles after it was taken. in_ready_o falls while an earlier CQE waits for the write channel.
+// Commands go before doorbells before CQEs.
 //
 // A CQ of 2^n entries holds 2^n-1 CQEs: the one that fills the last entry gets status cq_overrun
 // (its own status is lost), and from then on the CQ takes no more (each lost CQE is told at
-// ev_lost_o) until it is destroyed: IBTA 11.2.8 calls such a CQ unusable. The phase bit is 1 on the first pass
-// over the ring. A doorbell whose consumer index lies outside [ci, pi] changes nothing (ev_bad_db_o).
+// ev_lost_o) until it is destroyed: IBTA 11.2.8 calls such a CQ unusable. The phase bit is 1 on the
+// first pass over the ring. A doorbell whose consumer index lies outside [ci, pi] changes nothing
+// (ev_bad_db_o).
 
 module cqe_writer
   import rnic_pkg::*;
@@ -85,7 +86,7 @@ module cqe_writer
     OpCmd
   } op_e;
 
-  // ---- first cycle: choose and read ----------------------------------------------------------------
+  // ---- first cycle: choose and read -------------------------------------------------------------
   logic s1_valid_q, s1_leave, take;
   op_e op, s1_op_q;
   cq_idx_t idx, s1_idx_q;
@@ -138,7 +139,7 @@ module cqe_writer
     end
   end
 
-  // ---- contexts ---------------------------------------------------------------------------------------
+  // ---- contexts ---------------------------------------------------------------------------------
   fixed_t fixed;
   index_t index, index_wr;
   logic create, index_we;
@@ -152,7 +153,7 @@ module cqe_writer
     .re_i(take), .raddr_i(idx), .rdata_o(index)
   );
 
-  // ---- second cycle: decide and write back --------------------------------------------------------------
+  // ---- second cycle: decide and write back ------------------------------------------------------
   logic out_valid_q, out_free;
   logic [23:0] used, size;
   logic ev_act, cqe_write, cqe_last_room, db_good, destroy;
@@ -206,7 +207,7 @@ module cqe_writer
     end
   end
 
-  // ---- write ----------------------------------------------------------------------------------------------
+  // ---- write ------------------------------------------------------------------------------------
   rnic_regs_pkg::cqe_t out_cqe_q;
   logic [63:5] out_addr_q;
   logic aw_done_q, w_done_q, aw_end, w_end;
@@ -270,7 +271,7 @@ module cqe_writer
     assign w_last_o = beat_q == BeatW'(Beats - 1);
   end
 
-  // ---- drain: writes begun and writes answered ----------------------------------------------------------------
+  // ---- drain: writes begun and writes answered --------------------------------------------------
   logic [15:0] begun_q, ended_q, target_q;
   logic snap_q;
   always_ff @(posedge clk_i) begin
@@ -294,7 +295,7 @@ module cqe_writer
   assign idle_o = !s1_valid_q && !out_valid_q && begun_q == ended_q &&
                   !in_valid_i && !db_valid_i && !cmd_valid_i;
 
-  // ---- events ---------------------------------------------------------------------------------------------------
+  // ---- events -----------------------------------------------------------------------------------
   always_ff @(posedge clk_i) begin
     if (!rst_ni) begin
       ev_cqe_o <= 1'b0;

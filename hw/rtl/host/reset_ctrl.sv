@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Function reset: the core stops taking new work, finishes what a bus partner would miss (AXI bursts,
-// the Ethernet frame on its way out), and is then reset together with the register values.
+// Function reset: the core stops taking new work, finishes what a bus partner would miss (AXI
+// bursts, the Ethernet frame on its way out), and is then reset together with the register values.
 //
-// stop_o is 1 from the trigger to the end of the reset; core_rst_no is low for ResetCycles while host memory
-// owes nothing and no frame is half sent. AXI is waited for without limit, as a burst cannot be taken back;
-// a MAC that does not take the rest of a frame for 65536 cycles loses it. A frame that arrives
-// across the reset is not looked at (rx_skip_o). Reset is not part of a spec section; rules of AXI:
-// IHI 0022 A3.1.2.
+// stop_o is 1 from the trigger to the end of the reset; core_rst_no is low for ResetCycles while
+// host memory owes nothing and no frame is half sent. AXI is waited for without limit, as a burst
+// cannot be taken back; a MAC that does not take the rest of a frame for 65536 cycles loses it. A
+// frame that arrives across the reset is not looked at (rx_skip_o). Reset is not part of a spec
+// section; rules of AXI: IHI 0022 A3.1.2.
 
 module reset_ctrl #(
   parameter int unsigned ResetCycles = 16

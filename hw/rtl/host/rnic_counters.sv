@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// What the registers show of the hardware: counters, sticky event pulses, sizes, the frame captured for debugging.
+// What the registers show of the hardware: counters, sticky event pulses, sizes, the frame captured
+// for debugging.
 //
-// Every event input may pulse in every cycle. Everything is registered once: a register shows an event one
-// cycle after its pulse. Meaning of each counter: hw/regs/csr.yaml.
+// Every event input may pulse in every cycle. Everything is registered once: a register shows an
+// event one cycle after its pulse. Meaning of each counter: hw/regs/csr.yaml.
 
 module rnic_counters
   import rnic_pkg::*;

@@ -3,11 +3,11 @@
 // Read side of the AXI4 master: NumClients readers share one port, each with its own ID.
 //
 // One burst request per cycle, in turns, through one register (latency 1 cycle); a client's AR is
-// taken when that register is free. Read data goes straight through (latency 0) to the client of the
-// beat's ID and is always taken: clients reserve room before they ask. ARID = client number
+// taken when that register is free. Read data goes straight through (latency 0) to the client of
+// the beat's ID and is always taken: clients reserve room before they ask. ARID = client number
 // (rnic_pkg::rd_id_e), so answers of one client stay in order and clients overtake each other.
-// stop_i: no further request is taken; busy_o falls when every burst asked for has come back.
-// AMBA AXI4 (IHI 0022) A3, A5.
+// stop_i: no further request is taken; busy_o falls when every burst asked for has come back. AMBA
+// AXI4 (IHI 0022) A3, A5.
 
 module axi_rd_arb
   import rnic_pkg::*;
@@ -79,7 +79,7 @@ module axi_rd_arb
   assign m_axi_arsize_o = 3'($clog2(DataW / 8));
   assign m_axi_arburst_o = 2'b01;
 
-  // ---- answers --------------------------------------------------------------------------------------
+  // ---- answers ----------------------------------------------------------------------------------
   assign m_axi_rready_o = 1'b1;
   assign r_data_o = m_axi_rdata_i;
   assign r_last_o = m_axi_rlast_i;

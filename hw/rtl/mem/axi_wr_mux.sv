@@ -2,11 +2,12 @@
 //
 // Write side of the AXI4 master: NumClients writers share one port, each with its own ID.
 //
-// Turns change per burst: the mux takes an AW (into a register, latency 1 cycle), passes that client's
-// W beats straight through until the last, and takes the next AW in the cycle of that last beat: one W
-// beat per cycle without gaps. AWID = client number (rnic_pkg::wr_id_e); B is always taken and goes to
-// the client of its ID. stop_i: no further AW is taken; bursts begun are finished, busy_o falls when
-// all are answered. AMBA AXI4 (IHI 0022) A3, A5: W beats come in the order of the AWs.
+// Turns change per burst: the mux takes an AW (into a register, latency 1 cycle), passes that
+// client's W beats straight through until the last, and takes the next AW in the cycle of that last
+// beat: one W beat per cycle without gaps. AWID = client number (rnic_pkg::wr_id_e); B is always
+// taken and goes to the client of its ID. stop_i: no further AW is taken; bursts begun are
+// finished, busy_o falls when all are answered. AMBA AXI4 (IHI 0022) A3, A5: W beats come in the
+// order of the AWs.
 
 module axi_wr_mux
   import rnic_pkg::*;

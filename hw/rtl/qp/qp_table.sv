@@ -2,18 +2,19 @@
 //
 // QP attributes and QP state, on chip: the border behind which a QP context cache can sit later.
 //
-// Read ports: one request per cycle per port, answer one cycle later, never refused. The state in an
-// answer is that of the cycle in which the request was taken.
-// Command port: one operation per cycle, never refused, answer one cycle later.
-//   Write  stores attributes and state if the QP is in cmd_from_i (else cmd_rsp_ok_o = 0, nothing changes):
+// Read ports: one request per cycle per port, answer one cycle later, never refused. The state in
+// an answer is that of the cycle in which the request was taken. Command port: one operation per
+// cycle, never refused, answer one cycle later.
+//   Write  stores attributes and state if the QP is in cmd_from_i (else cmd_rsp_ok_o = 0, nothing
+//          changes):
 //          a QP that failed meanwhile is not brought back by a late write
 //   Read   answers attributes and state
 //   State  sets the state, whatever it was
-// Error inputs (qp_err_*): each puts a QP that is in INIT, RTR, RTS, SQD or SQE into ERR; taken one per
-// cycle in turn, the command port goes first.
-// Every change into ERR is told once at errev_* (one pending bit per QP: never lost, order by QP
-// number). A pending one is dropped when the QP leaves ERR; one that is offered already stays offered.
-// After reset no QP exists (state NONE). States: IBTA 10.3.1.
+// Error inputs (qp_err_*): each puts a QP that is in INIT, RTR, RTS, SQD or SQE into ERR; taken one
+// per cycle in turn, the command port goes first. Every change into ERR is told once at errev_*
+// (one pending bit per QP: never lost, order by QP number). A pending one is dropped when the QP
+// leaves ERR; one that is offered already stays offered. After reset no QP exists (state NONE).
+// States: IBTA 10.3.1.
 
 module qp_table
   import rnic_pkg::*;
@@ -73,7 +74,7 @@ module qp_table
   endfunction
   // verilator lint_on UNUSEDSIGNAL
 
-  // ---- one change of state per cycle --------------------------------------------------------------
+  // ---- one change of state per cycle ------------------------------------------------------------
   logic      err_any;
   logic [ErrW-1:0] err_sel, err_last_q;
   qp_idx_t   chg_idx;
@@ -118,7 +119,7 @@ module qp_table
     end
   end
 
-  // ---- attributes: one copy per reader ------------------------------------------------------------
+  // ---- attributes: one copy per reader ----------------------------------------------------------
   logic             attr_we;
   logic [AttrW-1:0] attr_wdata;
   assign attr_we = chg_cmd && cmd_op_i == QpCmdWrite && cmd_ok;
@@ -156,7 +157,7 @@ module qp_table
     else cmd_rsp_valid_o <= cmd_valid_i;
   end
 
-  // ---- QPs that went to ERR: pending bits, scanned group by group ---------------------------------
+  // ---- QPs that went to ERR: pending bits, scanned group by group -------------------------------
   logic [GrpW-1:0] pend_q[NumGrp];
   logic [QpIdxW:0] pend_cnt_q;
   logic [GrpIdxW-1:0] scan_q;
@@ -199,7 +200,7 @@ module qp_table
     end
   end
 
-  // ---- drain ----------------------------------------------------------------------------------------
+  // ---- drain ------------------------------------------------------------------------------------
   logic drain_q, held_q;
   always_ff @(posedge clk_i) begin
     if (!rst_ni) begin
