@@ -51,7 +51,7 @@ module rx_frontend_tb #(
   // ---- what must come -------------------------------------------------------------------------
   int want_verdict[$], want_meta[$], want_payload[$];   // word addresses of frames
   payload_cmd_e commands[$];
-  bit may_overflow = 0;
+  bit may_overflow = 0, only_stream = 0;
   int verdicts = 0, accepted = 0, overflows = 0, metas = 0, streamed = 0, finished = 0;
   int held = 0;                                          // bytes of frames not finished
   int reasons[24];
@@ -139,7 +139,7 @@ module rx_frontend_tb #(
     if (want.payload_len == 0) finish_frame(at);
     else begin
       payload_cmd_e c;
-      c = ($urandom() % 4) == 0 ? PayloadDrop : PayloadStream;
+      c = !only_stream && ($urandom() % 4) == 0 ? PayloadDrop : PayloadStream;
       commands.push_back(c);
       if (c == PayloadStream) want_payload.push_back(at);
       else finish_frame(at);
@@ -296,6 +296,18 @@ module rx_frontend_tb #(
     end
     $fatal(1, "no such frame");
   endfunction
+  // Word address of a frame of at most 100 bytes with a bad ICRC.
+  function automatic int find_bad();
+    int at;
+    rx_verdict_t v;
+    at = 0;
+    while (mem[at] != '1) begin
+      v = word16(at + 1);
+      if (!mem[at][21] && v.reason == DropReasonIcrc && frame_len(at) <= 100) return at;
+      at += HeadWords + (frame_len(at) + 7) / 8;
+    end
+    $fatal(1, "no such frame");
+  endfunction
   function automatic int find_len(input int len);
     int at;
     rx_verdict_t v;
@@ -309,7 +321,7 @@ module rx_frontend_tb #(
   endfunction
 
   string vec;
-  int at, big, mark, n, minis[7];
+  int at, big, bad, mark, n, minis[7];
   initial begin
     if (!$value$plusargs("vec=%s", vec)) $fatal(1, "+vec=FILE missing");
     $readmemh(vec, mem);
@@ -333,6 +345,7 @@ module rx_frontend_tb #(
     promisc = 0;
     may_overflow = 1;
     big = find(3000, 4096, 0);
+    bad = find_bad();
     for (int r = 0; r < 4; r++) begin
       consumer = 2;
       mark = overflows;
@@ -360,6 +373,19 @@ module rx_frontend_tb #(
       repeat (20) quiet();
       if (overflows - mark < 8) $fatal(1, "%0d overflows while streaming", overflows - mark);
       consumer = r % 2;
+      settle();
+    end
+    // refused frames wait behind it, too: no more than there are descriptors
+    for (int r = 0; r < 2; r++) begin
+      mark = overflows;
+      consumer = 4;
+      only_stream = 1;
+      send(big, 0, 1);
+      for (int i = 0; i < 150; i++) send(bad, 0, 1);
+      repeat (20) quiet();
+      if (overflows - mark < 60) $fatal(1, "%0d overflows of refused frames", overflows - mark);
+      consumer = r;
+      only_stream = 0;
       settle();
     end
     may_overflow = 0;
