@@ -490,6 +490,7 @@ module requester_tb
     cyc <= cyc + 1;
     if (verbose && cyc % 5000 == 0) $display("cycle %0d: %0d packets, %0d CQEs", cyc, n_pkt, n_cqe);
     if (rst_n) begin
+      if (cyc - last_progress > 200000) $fatal(1, "nothing moves any more");
       // events
       if (ev_window) n_window++;
       if (ev_ghost) n_ghost++;
