@@ -15,6 +15,7 @@ package cosim
 import (
 	"errors"
 	"fmt"
+	"math"
 	"runtime"
 	"sync"
 	"sync/atomic"
@@ -194,9 +195,9 @@ func (e *Engine) Advance(d simtime.Time) error {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	for until := e.now + d; e.now < until; {
-		if e.quiet() { // nothing can happen: one long window
-			w := e.window()
-			e.skip((until - e.now + w - 1) / w * w)
+		w := e.window()
+		if to := min(until, e.wake()-w); e.quiet() && to > e.now { // nothing can happen: one long window
+			e.skip((to - e.now + w - 1) / w * w)
 			continue
 		}
 		if err := e.step(); err != nil {
@@ -220,7 +221,18 @@ func (e *Engine) RunUntil(cond func() bool, limit simtime.Time) error {
 	return nil
 }
 
-// quiet: no NIC has anything to do, and no frame is on its way.
+// wake is the time before which no timer of a quiet NIC fires.
+func (e *Engine) wake() simtime.Time {
+	at := simtime.Time(math.MaxInt64)
+	for _, n := range e.nics {
+		if w := n.m.Wake(); w < uint64(math.MaxInt64/n.clk) {
+			at = min(at, simtime.Time(w)*n.clk)
+		}
+	}
+	return at
+}
+
+// quiet: no NIC has anything to do before its next timer, and no frame is on its way.
 func (e *Engine) quiet() bool {
 	for _, n := range e.nics {
 		if !n.quiet() {
@@ -337,7 +349,7 @@ func (e *Engine) free(pace float64, stop, stopped chan struct{}) {
 		default:
 		}
 		e.mu.Lock()
-		quiet := e.quiet()
+		quiet := e.quiet() && e.wake() == math.MaxInt64
 		err := e.step()
 		now := e.now
 		e.mu.Unlock()

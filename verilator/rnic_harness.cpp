@@ -107,6 +107,7 @@ class Nic {
     ctx_->assertOn(true);
     quiet_ = false;
     sh_->idle = 0;
+    sh_->wake = ~0ull;
     sh_->irq_level = 0;
     changed_ = true;
     aw_taken_ = w_taken_ = ar_taken_ = false;
@@ -134,7 +135,8 @@ class Nic {
       if (ev & stop) break;
     }
     if (sh_->cycle >= until) ev |= RNIC_STOP_LIMIT;
-    sh_->idle = quiet_ && sh_->mmio_cons == sh_->mmio_prod;
+    sh_->idle = quiet_ && sh_->mmio_cons == sh_->mmio_prod && top_->wake_valid_o;
+    sh_->wake = top_->wake_o;
     sh_->pfc_xoff = top_->pfc_xoff_o;
     return ev;
   }
@@ -179,7 +181,7 @@ class Nic {
 #endif
 
   bool changed_ = true;  // an input other than clk_i and time_i differs from the last evaluation
-  bool quiet_ = false;   // nothing in flight; the next cycle changes nothing unless an input comes
+  bool quiet_ = false;   // nothing in flight; nothing changes before an input comes or a timer fires
   // register master
   Mm mm_ = Mm::Idle;
   uint64_t issued_ = 0, stamped_ = 0;
@@ -269,10 +271,11 @@ class Nic {
     return o;
   }
 
-  // Jumps over idle time; false if the next cycle has something to do.
+  // Jumps over idle time, to the core's next timer at the farthest; false if the next cycle has something to do.
   bool skip(uint64_t until) {
     if (cfg_.flags & RNIC_CFG_NO_SKIP || mm_ != Mm::Idle || top_->rx_valid_i || rx_len_ != 0) return false;
-    uint64_t to = until;
+    if (!top_->wake_valid_o) return false;
+    uint64_t to = top_->wake_o < until ? top_->wake_o : until;
     if (sh_->mmio_prod != issued_) {
       uint64_t c = due_cycle(due_[issued_ % RNIC_MMIO_SLOTS]);
       if (c < to) to = c;

@@ -245,7 +245,11 @@ func (n *NIC) Cycle() uint64 { return uint64(n.sh.cycle) }
 // TimePS is the time at which that cycle begins, in picoseconds.
 func (n *NIC) TimePS() uint64 { return uint64(n.sh.cycle) * uint64(n.cfg.ClockPS) }
 
-// Idle reports that Run has nothing to do until an input comes: no register access, no frame, nothing in flight.
+// Wake is the first cycle in which a timer of the core may fire; all ones: none runs. It holds while Idle.
+func (n *NIC) Wake() uint64 { return uint64(n.sh.wake) }
+
+// Idle reports that Run has nothing to do until an input comes or the cycle Wake: no register access, no frame,
+// nothing in flight.
 func (n *NIC) Idle() bool {
 	return n.sh.idle != 0 && n.sh.mmio_prod == n.sh.mmio_cons && n.sh.rx_prod == n.sh.rx_cons
 }

@@ -17,7 +17,7 @@
 extern "C" {
 #endif
 
-#define RNIC_ABI_VERSION 1u
+#define RNIC_ABI_VERSION 2u
 
 /* Ring sizes. Producer and consumer positions run freely; the slot is position modulo size. */
 #define RNIC_MMIO_SLOTS 4096u
@@ -104,9 +104,10 @@ struct rnic_shared {
   uint64_t verdict_prod, verdict_cons;
   uint64_t read_count, read_data;  /* reads answered; value of the last one */
   uint64_t irq_count;              /* rising edges of irq_o[0] */
+  uint64_t wake;                   /* with idle: no timer of the core fires before this cycle; ~0: none runs */
   uint32_t read_resp;              /* AXI response of the last read */
   uint32_t irq_level;
-  uint32_t idle;                   /* core and harness have nothing to do until an input comes */
+  uint32_t idle;                   /* nothing to do until an input comes or the cycle `wake` */
   uint32_t want_verdicts;          /* in: collect verdicts */
   uint32_t pfc_pause;              /* in: pfc_pause_i */
   uint32_t pfc_xoff;               /* out: pfc_xoff_o */

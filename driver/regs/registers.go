@@ -6,7 +6,7 @@ package regs
 
 // LayoutHash is the hash over the register map and the layouts that this package was made for; the
 // NIC shows its own in register layout_hash (LayoutHashOffset).
-const LayoutHash uint32 = 0x08f64a0a
+const LayoutHash uint32 = 0x3191b57f
 
 // Place and size of the register block in bytes.
 const (
@@ -16,60 +16,65 @@ const (
 
 // Byte offsets of the registers (of element 0 of arrays) in the register space, in order.
 const (
-	IDOffset               uint64 = 0x0000 // const, 32 bits
-	VersionOffset          uint64 = 0x0004 // const, 32 bits
-	LayoutHashOffset       uint64 = 0x0008 // const, 32 bits
-	Caps0Offset            uint64 = 0x0010 // ro, 32 bits
-	Caps1Offset            uint64 = 0x0014 // ro, 32 bits
-	CtrlOffset             uint64 = 0x0020 // rw, 32 bits
-	ResetOffset            uint64 = 0x0024 // wo, 32 bits
-	StatusOffset           uint64 = 0x0028 // ro, 32 bits
-	EventsOffset           uint64 = 0x002c // rw1c, 32 bits
-	MACAddrOffset          uint64 = 0x0040 // rw, 64 bits
-	RxCtrlOffset           uint64 = 0x0048 // rw, 32 bits
-	AckCtrlOffset          uint64 = 0x004c // rw, 32 bits
-	TxCtrlOffset           uint64 = 0x0050 // rw, 32 bits
-	CmdqBaseOffset         uint64 = 0x0080 // rw, 64 bits
-	CmdrBaseOffset         uint64 = 0x0088 // rw, 64 bits
-	CmdqCfgOffset          uint64 = 0x0090 // rw, 32 bits
-	CmdqPIOffset           uint64 = 0x0094 // rw, 32 bits
-	CmdqCIOffset           uint64 = 0x0098 // ro, 32 bits
-	LastInfoOffset         uint64 = 0x0100 // ro, 64 bits
-	LastBTHOffset          uint64 = 0x0108 // ro, 64 bits
-	LastSIPOffset          uint64 = 0x0110 // ro, 64 bits
-	LastDIPOffset          uint64 = 0x0120 // ro, 64 bits
-	RxFramesOffset         uint64 = 0x1000 // ro, 64 bits
-	RxBytesOffset          uint64 = 0x1008 // ro, 64 bits
-	RxRoCEPacketsOffset    uint64 = 0x1010 // ro, 64 bits
-	RxWriteRequestsOffset  uint64 = 0x1018 // ro, 64 bits
-	RxPayloadBytesOffset   uint64 = 0x1020 // ro, 64 bits
-	RxECNCEOffset          uint64 = 0x1028 // ro, 64 bits
-	RxFECNOffset           uint64 = 0x1030 // ro, 64 bits
-	RxBECNOffset           uint64 = 0x1038 // ro, 64 bits
-	RxAcksOffset           uint64 = 0x1040 // ro, 64 bits
-	RxNaksOffset           uint64 = 0x1048 // ro, 64 bits
-	TxFramesOffset         uint64 = 0x1080 // ro, 64 bits
-	TxBytesOffset          uint64 = 0x1088 // ro, 64 bits
-	TxWritePacketsOffset   uint64 = 0x1090 // ro, 64 bits
-	TxAcksOffset           uint64 = 0x1098 // ro, 64 bits
-	TxNaksOffset           uint64 = 0x10a0 // ro, 64 bits
-	TxAbortedOffset        uint64 = 0x10a8 // ro, 64 bits
-	WQEFetchedOffset       uint64 = 0x10b0 // ro, 64 bits
-	CQEWrittenOffset       uint64 = 0x10b8 // ro, 64 bits
-	CQEOverrunOffset       uint64 = 0x10c0 // ro, 64 bits
-	ReqCQEErrorOffset      uint64 = 0x10c8 // ro, 64 bits
-	ReqCQEFlushErrorOffset uint64 = 0x10d0 // ro, 64 bits
-	BadDoorbellsOffset     uint64 = 0x10d8 // ro, 64 bits
-	AXIReadErrorsOffset    uint64 = 0x10e0 // ro, 64 bits
-	AXIWriteErrorsOffset   uint64 = 0x10e8 // ro, 64 bits
-	CommandsOffset         uint64 = 0x10f0 // ro, 64 bits
-	CyclesOffset           uint64 = 0x10f8 // ro, 64 bits
-	StallRxDMAOffset       uint64 = 0x1100 // ro, 64 bits
-	StallTxMACOffset       uint64 = 0x1108 // ro, 64 bits
-	StallTxWindowOffset    uint64 = 0x1110 // ro, 64 bits
-	StallTxReadOffset      uint64 = 0x1118 // ro, 64 bits
-	RxDropOffset           uint64 = 0x1200 // ro, 64 bits
-	TransportDropOffset    uint64 = 0x1300 // ro, 64 bits
+	IDOffset                 uint64 = 0x0000 // const, 32 bits
+	VersionOffset            uint64 = 0x0004 // const, 32 bits
+	LayoutHashOffset         uint64 = 0x0008 // const, 32 bits
+	Caps0Offset              uint64 = 0x0010 // ro, 32 bits
+	Caps1Offset              uint64 = 0x0014 // ro, 32 bits
+	ClockOffset              uint64 = 0x001c // ro, 32 bits
+	CtrlOffset               uint64 = 0x0020 // rw, 32 bits
+	ResetOffset              uint64 = 0x0024 // wo, 32 bits
+	StatusOffset             uint64 = 0x0028 // ro, 32 bits
+	EventsOffset             uint64 = 0x002c // rw1c, 32 bits
+	MACAddrOffset            uint64 = 0x0040 // rw, 64 bits
+	RxCtrlOffset             uint64 = 0x0048 // rw, 32 bits
+	AckCtrlOffset            uint64 = 0x004c // rw, 32 bits
+	TxCtrlOffset             uint64 = 0x0050 // rw, 32 bits
+	CmdqBaseOffset           uint64 = 0x0080 // rw, 64 bits
+	CmdrBaseOffset           uint64 = 0x0088 // rw, 64 bits
+	CmdqCfgOffset            uint64 = 0x0090 // rw, 32 bits
+	CmdqPIOffset             uint64 = 0x0094 // rw, 32 bits
+	CmdqCIOffset             uint64 = 0x0098 // ro, 32 bits
+	LastInfoOffset           uint64 = 0x0100 // ro, 64 bits
+	LastBTHOffset            uint64 = 0x0108 // ro, 64 bits
+	LastSIPOffset            uint64 = 0x0110 // ro, 64 bits
+	LastDIPOffset            uint64 = 0x0120 // ro, 64 bits
+	RxFramesOffset           uint64 = 0x1000 // ro, 64 bits
+	RxBytesOffset            uint64 = 0x1008 // ro, 64 bits
+	RxRoCEPacketsOffset      uint64 = 0x1010 // ro, 64 bits
+	RxWriteRequestsOffset    uint64 = 0x1018 // ro, 64 bits
+	RxPayloadBytesOffset     uint64 = 0x1020 // ro, 64 bits
+	RxECNCEOffset            uint64 = 0x1028 // ro, 64 bits
+	RxFECNOffset             uint64 = 0x1030 // ro, 64 bits
+	RxBECNOffset             uint64 = 0x1038 // ro, 64 bits
+	RxAcksOffset             uint64 = 0x1040 // ro, 64 bits
+	RxNaksOffset             uint64 = 0x1048 // ro, 64 bits
+	TxFramesOffset           uint64 = 0x1080 // ro, 64 bits
+	TxBytesOffset            uint64 = 0x1088 // ro, 64 bits
+	TxWritePacketsOffset     uint64 = 0x1090 // ro, 64 bits
+	TxAcksOffset             uint64 = 0x1098 // ro, 64 bits
+	TxNaksOffset             uint64 = 0x10a0 // ro, 64 bits
+	TxAbortedOffset          uint64 = 0x10a8 // ro, 64 bits
+	WQEFetchedOffset         uint64 = 0x10b0 // ro, 64 bits
+	CQEWrittenOffset         uint64 = 0x10b8 // ro, 64 bits
+	CQEOverrunOffset         uint64 = 0x10c0 // ro, 64 bits
+	ReqCQEErrorOffset        uint64 = 0x10c8 // ro, 64 bits
+	ReqCQEFlushErrorOffset   uint64 = 0x10d0 // ro, 64 bits
+	BadDoorbellsOffset       uint64 = 0x10d8 // ro, 64 bits
+	AXIReadErrorsOffset      uint64 = 0x10e0 // ro, 64 bits
+	AXIWriteErrorsOffset     uint64 = 0x10e8 // ro, 64 bits
+	CommandsOffset           uint64 = 0x10f0 // ro, 64 bits
+	CyclesOffset             uint64 = 0x10f8 // ro, 64 bits
+	StallRxDMAOffset         uint64 = 0x1100 // ro, 64 bits
+	StallTxMACOffset         uint64 = 0x1108 // ro, 64 bits
+	StallTxWindowOffset      uint64 = 0x1110 // ro, 64 bits
+	StallTxReadOffset        uint64 = 0x1118 // ro, 64 bits
+	LocalAckTimeoutErrOffset uint64 = 0x1120 // ro, 64 bits
+	PacketSeqErrOffset       uint64 = 0x1128 // ro, 64 bits
+	RNRNakRetryErrOffset     uint64 = 0x1130 // ro, 64 bits
+	TxRetransmitsOffset      uint64 = 0x1138 // ro, 64 bits
+	RxDropOffset             uint64 = 0x1200 // ro, 64 bits
+	TransportDropOffset      uint64 = 0x1300 // ro, 64 bits
 )
 
 // Number of elements of register arrays, and bytes from one element to the next.
@@ -119,7 +124,7 @@ func (r VersionReg) WithMajor(v uint16) VersionReg { return r&^(0xffff<<16) | Ve
 type LayoutHashReg uint32
 
 // LayoutHashReset is the value after reset.
-const LayoutHashReset LayoutHashReg = 0x8f64a0a
+const LayoutHashReset LayoutHashReg = 0x3191b57f
 
 // Hash is bits 31:0.
 func (r LayoutHashReg) Hash() uint32 { return uint32(r >> 0 & 0xffffffff) }
@@ -182,6 +187,15 @@ func (r Caps1Reg) LogMaxQueue() uint8 { return uint8(r >> 24 & 0x1f) }
 
 // WithLogMaxQueue returns r with log_max_queue set to v; bits of v that do not fit are dropped.
 func (r Caps1Reg) WithLogMaxQueue(v uint8) Caps1Reg { return r&^(0x1f<<24) | Caps1Reg(v)&0x1f<<24 }
+
+// ClockReg is a value of register clock (ro, 32 bits): Core clock.
+type ClockReg uint32
+
+// ClkPs is bits 31:0: clock period in picoseconds that timers are built for.
+func (r ClockReg) ClkPs() uint32 { return uint32(r >> 0 & 0xffffffff) }
+
+// WithClkPs returns r with clk_ps set to v; bits of v that do not fit are dropped.
+func (r ClockReg) WithClkPs(v uint32) ClockReg { return r&^(0xffffffff<<0) | ClockReg(v)&0xffffffff<<0 }
 
 // CtrlReg is a value of register ctrl (rw, 32 bits): Function control.
 type CtrlReg uint32
@@ -953,6 +967,53 @@ func (r StallTxReadReg) Count() uint64 { return uint64(r >> 0 & 0xffffffffffffff
 // WithCount returns r with count set to v; bits of v that do not fit are dropped.
 func (r StallTxReadReg) WithCount(v uint64) StallTxReadReg {
 	return r&^(0xffffffffffffffff<<0) | StallTxReadReg(v)&0xffffffffffffffff<<0
+}
+
+// LocalAckTimeoutErrReg is a value of register local_ack_timeout_err (ro, 64 bits): Transport
+// timers that expired with packets unacknowledged.
+type LocalAckTimeoutErrReg uint64
+
+// Count is bits 63:0.
+func (r LocalAckTimeoutErrReg) Count() uint64 { return uint64(r >> 0 & 0xffffffffffffffff) }
+
+// WithCount returns r with count set to v; bits of v that do not fit are dropped.
+func (r LocalAckTimeoutErrReg) WithCount(v uint64) LocalAckTimeoutErrReg {
+	return r&^(0xffffffffffffffff<<0) | LocalAckTimeoutErrReg(v)&0xffffffffffffffff<<0
+}
+
+// PacketSeqErrReg is a value of register packet_seq_err (ro, 64 bits): NAKs for a PSN sequence
+// error taken by the requester.
+type PacketSeqErrReg uint64
+
+// Count is bits 63:0.
+func (r PacketSeqErrReg) Count() uint64 { return uint64(r >> 0 & 0xffffffffffffffff) }
+
+// WithCount returns r with count set to v; bits of v that do not fit are dropped.
+func (r PacketSeqErrReg) WithCount(v uint64) PacketSeqErrReg {
+	return r&^(0xffffffffffffffff<<0) | PacketSeqErrReg(v)&0xffffffffffffffff<<0
+}
+
+// RNRNakRetryErrReg is a value of register rnr_nak_retry_err (ro, 64 bits): RNR NAKs taken by the
+// requester.
+type RNRNakRetryErrReg uint64
+
+// Count is bits 63:0.
+func (r RNRNakRetryErrReg) Count() uint64 { return uint64(r >> 0 & 0xffffffffffffffff) }
+
+// WithCount returns r with count set to v; bits of v that do not fit are dropped.
+func (r RNRNakRetryErrReg) WithCount(v uint64) RNRNakRetryErrReg {
+	return r&^(0xffffffffffffffff<<0) | RNRNakRetryErrReg(v)&0xffffffffffffffff<<0
+}
+
+// TxRetransmitsReg is a value of register tx_retransmits (ro, 64 bits): Request packets sent again.
+type TxRetransmitsReg uint64
+
+// Count is bits 63:0.
+func (r TxRetransmitsReg) Count() uint64 { return uint64(r >> 0 & 0xffffffffffffffff) }
+
+// WithCount returns r with count set to v; bits of v that do not fit are dropped.
+func (r TxRetransmitsReg) WithCount(v uint64) TxRetransmitsReg {
+	return r&^(0xffffffffffffffff<<0) | TxRetransmitsReg(v)&0xffffffffffffffff<<0
 }
 
 // RxDropReg is a value of register rx_drop (ro, 64 bits): Frames dropped by the front end, indexed

@@ -12,7 +12,7 @@ var registers = []Register{
 		{Name: "minor", Doc: "", Lo: 0, Width: 16},
 		{Name: "major", Doc: "", Lo: 16, Width: 16},
 	}},
-	{Name: "layout_hash", Doc: "Hash over registers and layouts; the driver compares it at open.", Offset: 0x8, Width: 32, Access: AccessCONST, Array: false, Count: 1, Stride: 4, Reset: 0x8f64a0a, Fields: []Field{
+	{Name: "layout_hash", Doc: "Hash over registers and layouts; the driver compares it at open.", Offset: 0x8, Width: 32, Access: AccessCONST, Array: false, Count: 1, Stride: 4, Reset: 0x3191b57f, Fields: []Field{
 		{Name: "hash", Doc: "", Lo: 0, Width: 32},
 	}},
 	{Name: "caps0", Doc: "Sizes built into this RTL.", Offset: 0x10, Width: 32, Access: AccessRO, Array: false, Count: 1, Stride: 4, Reset: 0x0, Fields: []Field{
@@ -26,6 +26,9 @@ var registers = []Register{
 		{Name: "max_sge", Doc: "", Lo: 16, Width: 4},
 		{Name: "log_inflight", Doc: "log2 of messages in flight per QP", Lo: 20, Width: 4},
 		{Name: "log_max_queue", Doc: "log2 of the largest SQ, RQ, CQ", Lo: 24, Width: 5},
+	}},
+	{Name: "clock", Doc: "Core clock.", Offset: 0x1c, Width: 32, Access: AccessRO, Array: false, Count: 1, Stride: 4, Reset: 0x0, Fields: []Field{
+		{Name: "clk_ps", Doc: "clock period in picoseconds that timers are built for", Lo: 0, Width: 32},
 	}},
 	{Name: "ctrl", Doc: "Function control.", Offset: 0x20, Width: 32, Access: AccessRW, Array: false, Count: 1, Stride: 4, Reset: 0x0, Fields: []Field{
 		{Name: "enable", Doc: "1: process frames and doorbells", Lo: 0, Width: 1},
@@ -188,6 +191,18 @@ var registers = []Register{
 		{Name: "count", Doc: "", Lo: 0, Width: 64},
 	}},
 	{Name: "stall_tx_read", Doc: "Cycles in which a packet waited for its payload from host memory.", Offset: 0x1118, Width: 64, Access: AccessRO, Array: false, Count: 1, Stride: 8, Reset: 0x0, Fields: []Field{
+		{Name: "count", Doc: "", Lo: 0, Width: 64},
+	}},
+	{Name: "local_ack_timeout_err", Doc: "Transport timers that expired with packets unacknowledged.", Offset: 0x1120, Width: 64, Access: AccessRO, Array: false, Count: 1, Stride: 8, Reset: 0x0, Fields: []Field{
+		{Name: "count", Doc: "", Lo: 0, Width: 64},
+	}},
+	{Name: "packet_seq_err", Doc: "NAKs for a PSN sequence error taken by the requester.", Offset: 0x1128, Width: 64, Access: AccessRO, Array: false, Count: 1, Stride: 8, Reset: 0x0, Fields: []Field{
+		{Name: "count", Doc: "", Lo: 0, Width: 64},
+	}},
+	{Name: "rnr_nak_retry_err", Doc: "RNR NAKs taken by the requester.", Offset: 0x1130, Width: 64, Access: AccessRO, Array: false, Count: 1, Stride: 8, Reset: 0x0, Fields: []Field{
+		{Name: "count", Doc: "", Lo: 0, Width: 64},
+	}},
+	{Name: "tx_retransmits", Doc: "Request packets sent again.", Offset: 0x1138, Width: 64, Access: AccessRO, Array: false, Count: 1, Stride: 8, Reset: 0x0, Fields: []Field{
 		{Name: "count", Doc: "", Lo: 0, Width: 64},
 	}},
 	{Name: "rx_drop", Doc: "Frames dropped by the front end, indexed by drop_reason (element 0 counts accepted frames).", Offset: 0x1200, Width: 64, Access: AccessRO, Array: true, Count: 24, Stride: 8, Reset: 0x0, Fields: []Field{

@@ -11,7 +11,8 @@
 module rnic_core
   import rnic_pkg::*;
 #(
-  parameter int unsigned DataW = 512
+  parameter int unsigned DataW = 512,
+  parameter int unsigned ClkPs = DataW == 64 ? 8000 : 4000   // clock period in picoseconds, for timers
 ) (
   input  logic                clk_i,
   input  logic                rst_ni,
@@ -83,6 +84,10 @@ module rnic_core
   output logic [7:0]          pfc_xoff_o,
   output logic [0:0]          irq_o,
   output logic                idle_o,
+  // while idle_o: nothing happens by itself before time_i reaches wake_o, so time may jump there (all
+  // ones: nothing ever); not known now when wake_valid_o is 0
+  output logic                wake_valid_o,
+  output logic [63:0]         wake_o,
   // one pulse per received frame (rnic_regs_pkg::rx_verdict_t)
   output logic                verdict_valid_o,
   output logic [1023:0]       verdict_o
@@ -332,9 +337,16 @@ module rnic_core
   req_query_t       req_adm_rsp;
   logic [3:0]       ev_wqe;
   logic             ev_sq_bad_db, ev_ack, ev_nak, ev_ghost, ev_window, ev_wqe_axi_err;
+  logic             ev_timeout, ev_nak_seq, ev_rnr, ev_again;
+  logic             reqpkt_valid, reqpkt_ready, inl_valid, inl_ready;
+  logic [requester_pkg::InlineBytes*8-1:0] inl_data;
+  logic [6:0]       inl_len;
+  logic             mempl_valid, mempl_ready, mempl_last, mempl_err;
+  logic [DataW-1:0] mempl_data;
+  logic [LaneW:0]   mempl_cnt;
 
-  requester #(.DataW(DataW)) u_requester (
-    .clk_i, .rst_ni(core_rst_n),
+  requester #(.DataW(DataW), .ClkPs(ClkPs)) u_requester (
+    .clk_i, .rst_ni(core_rst_n), .time_i,
     .window_i(reg2hw.tx_ctrl.window), .req_interval_i(reg2hw.ack_ctrl.req_interval),
     .quantum_log_i(reg2hw.tx_ctrl.quantum_log),
     .db_valid_i(db_valid && db_is_sq), .db_ready_o(sq_db_ready),
@@ -353,8 +365,9 @@ module rnic_core
     .ar_valid_o(ar_valid[RdWqe]), .ar_ready_i(ar_ready[RdWqe]),
     .ar_addr_o(ar_addr[RdWqe]), .ar_len_o(ar_len[RdWqe]),
     .r_valid_i(r_valid[RdWqe]), .r_data_i(r_data), .r_last_i(r_last), .r_err_i(r_err),
-    .pkt_valid_o(pkt_valid), .pkt_ready_i(pkt_ready), .pkt_o(pkt),
+    .pkt_valid_o(reqpkt_valid), .pkt_ready_i(reqpkt_ready), .pkt_o(pkt),
     .frag_valid_o(frag_valid), .frag_ready_i(frag_ready), .frag_o(frag),
+    .inl_valid_o(inl_valid), .inl_ready_i(inl_ready), .inl_data_o(inl_data), .inl_len_o(inl_len),
     .cqe_valid_o(cqe_valid), .cqe_ready_i(cqe_ready), .cqe_o(cqe),
     .qp_err_valid_o(qp_err_valid[2]), .qp_err_ready_i(qp_err_ready[2]),
     .qp_err_idx_o(qp_err_idx[2]),
@@ -362,7 +375,9 @@ module rnic_core
     .adm_rsp_valid_o(req_adm_rsp_valid), .adm_rsp_o(req_adm_rsp),
     .drain_i(drain), .drain_done_o(drain_done[5]), .idle_o(block_idle[5]),
     .ev_wqe_o(ev_wqe), .ev_bad_db_o(ev_sq_bad_db), .ev_ack_o(ev_ack), .ev_nak_o(ev_nak),
-    .ev_ghost_o(ev_ghost), .ev_window_o(ev_window), .ev_axi_err_o(ev_wqe_axi_err)
+    .ev_ghost_o(ev_ghost), .ev_window_o(ev_window),   .ev_axi_err_o(ev_wqe_axi_err),
+    .ev_timeout_o(ev_timeout), .ev_nak_seq_o(ev_nak_seq), .ev_rnr_o(ev_rnr), .ev_again_o(ev_again),
+    .wake_valid_o, .wake_o
   );
 
   logic ev_pl_axi_err;
@@ -373,10 +388,21 @@ module rnic_core
     .ar_valid_o(ar_valid[RdPayload]), .ar_ready_i(ar_ready[RdPayload]),
     .ar_addr_o(ar_addr[RdPayload]), .ar_len_o(ar_len[RdPayload]),
     .r_valid_i(r_valid[RdPayload]), .r_data_i(r_data), .r_last_i(r_last), .r_err_i(r_err),
-    .pl_valid_o(txpl_valid), .pl_ready_i(txpl_ready), .pl_data_o(txpl_data),
-    .pl_cnt_o(txpl_cnt), .pl_last_o(txpl_last), .pl_err_o(txpl_err),
+    .pl_valid_o(mempl_valid), .pl_ready_i(mempl_ready), .pl_data_o(mempl_data),
+    .pl_cnt_o(mempl_cnt), .pl_last_o(mempl_last), .pl_err_o(mempl_err),
     .ev_axi_err_o(ev_pl_axi_err), .idle_o(block_idle[6]),
     .drain_i(drain), .drain_done_o(drain_done[6])
+  );
+
+  inline_mux #(.DataW(DataW)) u_inline_mux (
+    .clk_i, .rst_ni(core_rst_n),
+    .pkt_valid_i(reqpkt_valid), .pkt_ready_o(reqpkt_ready), .pkt_i(pkt),
+    .pkt_valid_o(pkt_valid), .pkt_ready_i(pkt_ready),
+    .inl_valid_i(inl_valid), .inl_ready_o(inl_ready), .inl_data_i(inl_data), .inl_len_i(inl_len),
+    .pl_valid_i(mempl_valid), .pl_ready_o(mempl_ready), .pl_data_i(mempl_data),
+    .pl_cnt_i(mempl_cnt), .pl_last_i(mempl_last), .pl_err_i(mempl_err),
+    .pl_valid_o(txpl_valid), .pl_ready_i(txpl_ready), .pl_data_o(txpl_data),
+    .pl_cnt_o(txpl_cnt), .pl_last_o(txpl_last), .pl_err_o(txpl_err)
   );
 
   logic        ev_frame_valid, ev_abort, ev_stall_mac, ev_stall_read;
@@ -479,7 +505,7 @@ module rnic_core
   end
   assign idle_o = idle_q && &block_idle && !csr_busy && !rx_valid_i && !stop;
 
-  rnic_counters #(.DataW(DataW)) u_counters (
+  rnic_counters #(.DataW(DataW), .ClkPs(ClkPs)) u_counters (
     .clk_i, .rst_ni(core_rst_n), .time_i,
     .ready_i(!stop && !reset_trigger), .idle_i(&block_idle && !rd_busy && !wr_busy),
     .cmdq_ci_i(cmdq_ci),
@@ -492,7 +518,8 @@ module rnic_core
     .ev_frame_kind_i(ev_frame_kind), .ev_abort_i(ev_abort),
     .ev_stall_mac_i(ev_stall_mac), .ev_stall_read_i(ev_stall_read),
     .ev_wqe_i(ev_wqe), .ev_ack_i(ev_ack), .ev_nak_i(ev_nak), .ev_ghost_i(ev_ghost),
-    .ev_window_i(ev_window),
+    .ev_window_i(ev_window), .ev_timeout_i(ev_timeout), .ev_nak_seq_i(ev_nak_seq),
+    .ev_rnr_i(ev_rnr), .ev_again_i(ev_again),
     .ev_cqe_i(ev_cqe), .ev_cqe_lost_i(ev_cqe_lost), .ev_cq_overrun_i(ev_cq_overrun),
     .ev_cqe_error_i(ev_cqe_error), .ev_cqe_flush_i(ev_cqe_flush),
     .ev_cmd_i(ev_cmd), .ev_cmd_error_i(ev_cmd_error), .ev_qp_fatal_i(ev_qp_fatal),

@@ -9,6 +9,7 @@
 module requester_tb
   import rnic_pkg::*;
   import rnic_regs_pkg::*;
+  import requester_pkg::*;
 #(
   parameter int unsigned DataW = 64
 );
@@ -59,9 +60,14 @@ module requester_tb
   logic drain = 0, drain_done;
   logic [3:0] ev_wqe;
   logic ev_bad_db, ev_ack, ev_nak, ev_ghost, ev_window, ev_axi_err, idle;
+  logic ev_timeout, ev_nak_seq, ev_rnr, ev_again, wake_valid;
+  logic [63:0] tim = 64'h1234_5600, wake;
+  logic inl_valid, inl_ready = 0;
+  logic [InlineBytes*8-1:0] inl_data;
+  logic [6:0] inl_len;
 
   requester #(.DataW(DataW)) dut (
-    .clk_i(clk), .rst_ni(rst_n), .window_i(window), .req_interval_i(req_interval),
+    .clk_i(clk), .rst_ni(rst_n), .time_i(tim), .window_i(window), .req_interval_i(req_interval),
     .quantum_log_i(quantum_log),
     .db_valid_i(db_valid), .db_ready_o(db_ready), .db_qpn_i(db_qpn), .db_pi_i(db_pi),
     .ackrx_valid_i(ackrx_valid), .ackrx_ready_o(ackrx_ready), .ackrx_i(ackrx),
@@ -79,13 +85,16 @@ module requester_tb
     .r_valid_i(r_valid), .r_data_i(r_data), .r_last_i(r_last), .r_err_i(r_err),
     .pkt_valid_o(pkt_valid), .pkt_ready_i(pkt_ready), .pkt_o(pkt),
     .frag_valid_o(frag_valid), .frag_ready_i(frag_ready), .frag_o(frag),
+    .inl_valid_o(inl_valid), .inl_ready_i(inl_ready), .inl_data_o(inl_data), .inl_len_o(inl_len),
     .cqe_valid_o(cqe_valid), .cqe_ready_i(cqe_ready), .cqe_o(cqe),
     .qp_err_valid_o(qp_err_valid), .qp_err_ready_i(qp_err_ready), .qp_err_idx_o(qp_err_idx),
     .adm_valid_i(adm_valid), .adm_ready_o(adm_ready), .adm_i(adm),
     .adm_rsp_valid_o(adm_rsp_valid), .adm_rsp_o(adm_rsp),
     .drain_i(drain), .drain_done_o(drain_done),
     .ev_wqe_o(ev_wqe), .ev_bad_db_o(ev_bad_db), .ev_ack_o(ev_ack), .ev_nak_o(ev_nak),
-    .ev_ghost_o(ev_ghost), .ev_window_o(ev_window), .ev_axi_err_o(ev_axi_err), .idle_o(idle)
+    .ev_ghost_o(ev_ghost), .ev_window_o(ev_window), .ev_axi_err_o(ev_axi_err),
+    .ev_timeout_o(ev_timeout), .ev_nak_seq_o(ev_nak_seq), .ev_rnr_o(ev_rnr), .ev_again_o(ev_again),
+    .wake_valid_o(wake_valid), .wake_o(wake), .idle_o(idle)
   );
 
   // ---- knobs -----------------------------------------------------------------------------------------
@@ -215,7 +224,7 @@ module requester_tb
     end
     case (bad)
       BadOpcode: begin
-        w.opcode = chance(50) ? WqeOpcodeRdmaWriteImm : 8'(rnd(3, 255));
+        w.opcode = chance(50) ? WqeOpcodeRdmaRead : 8'(rnd(6, 255));
         d_kind[q][s] = 16 + int'(WcStatusLocQpOpErr);
         d_known[q][s] = 0;
       end
@@ -229,6 +238,7 @@ module requester_tb
       end
       BadInline: begin
         w.inline_data = 1;
+        w.inline_len = 16'(stride_of(q) == 128 ? rnd(97, 65535) : rnd(33, 65535));
         d_kind[q][s] = 16 + int'(WcStatusLocQpOpErr);
       end
       BadKey, BadPd, BadBounds, BadInvalid: d_kind[q][s] = 16 + int'(WcStatusLocProtErr);
@@ -488,6 +498,7 @@ module requester_tb
 
   always @(posedge clk) begin
     cyc <= cyc + 1;
+    tim <= tim + 1;
     if (verbose && cyc % 5000 == 0) $display("cycle %0d: %0d packets, %0d CQEs", cyc, n_pkt, n_cqe);
     if (rst_n) begin
       if (cyc - last_progress > 200000) $fatal(1, "nothing moves any more");

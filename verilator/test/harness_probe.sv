@@ -76,6 +76,8 @@ module harness_probe #(
   output logic [7:0]         pfc_xoff_o,
   output logic [0:0]         irq_o,
   output logic               idle_o,
+  output logic               wake_valid_o,
+  output logic [63:0]        wake_o,
   output logic               verdict_valid_o,
   output logic [1023:0]      verdict_o
 );
@@ -315,6 +317,8 @@ module harness_probe #(
 
   assign pfc_xoff_o = pfc_pause_i;
   assign irq_o = reg_q[6][0];
+  assign wake_valid_o = 1'b1;
+  assign wake_o = '1;
   assign idle_o = !m_axi_arvalid_o && !m_axi_wvalid_o && !m_axi_awvalid_o && rd_open_q == 0 && wr_open_q == 0 &&
                   !t_run_q && !t_pend_q && !e_valid && !s_axil_bvalid_o && !s_axil_rvalid_o && !wr && !s_axil_arvalid_i &&
                   !rx_valid_i && !verdict_valid_o;

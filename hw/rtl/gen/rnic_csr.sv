@@ -68,12 +68,15 @@ module rnic_csr
   function automatic logic [1:0] csr_map(input logic [12:0] word);
     if (word inside {
           13'h0000, 13'h0002, [13'h0004:13'h0005], [13'h0008:13'h0009], [13'h0010:13'h0012],
-          [13'h0020:13'h0025], [13'h0200:13'h0209], [13'h0210:13'h0223], [13'h0240:13'h0257],
+          [13'h0020:13'h0025], [13'h0200:13'h0209], [13'h0210:13'h0227], [13'h0240:13'h0257],
           [13'h0260:13'h026d]
         }) return 2'b11;
     if (word inside {
           13'h0001, 13'h000a, 13'h0013
         }) return 2'b01;
+    if (word inside {
+          13'h0003
+        }) return 2'b10;
     return 2'b00;
   endfunction
 
@@ -81,7 +84,7 @@ module rnic_csr
   function automatic logic csr_wide(input logic [12:0] word);
     return word inside {
         13'h0008, [13'h0010:13'h0011], [13'h0020:13'h0025], [13'h0200:13'h0209],
-        [13'h0210:13'h0223], [13'h0240:13'h0257], [13'h0260:13'h026d]
+        [13'h0210:13'h0227], [13'h0240:13'h0257], [13'h0260:13'h026d]
     };
   endfunction
 
@@ -377,6 +380,9 @@ module rnic_csr
           group0_q[55:52] <= hw2reg_i.caps1.log_inflight;
           group0_q[60:56] <= hw2reg_i.caps1.log_max_queue;
         end
+        4'h3: begin
+          group0_q[63:32] <= hw2reg_i.clock.clk_ps;
+        end
         4'h4: begin
           group0_q[0] <= reg_q.ctrl.enable;
           group0_q[1] <= reg_q.ctrl.irq_enable;
@@ -556,6 +562,18 @@ module rnic_csr
         end
         4'h3: begin
           group5_q[63:0] <= hw2reg_i.stall_tx_read.count;
+        end
+        4'h4: begin
+          group5_q[63:0] <= hw2reg_i.local_ack_timeout_err.count;
+        end
+        4'h5: begin
+          group5_q[63:0] <= hw2reg_i.packet_seq_err.count;
+        end
+        4'h6: begin
+          group5_q[63:0] <= hw2reg_i.rnr_nak_retry_err.count;
+        end
+        4'h7: begin
+          group5_q[63:0] <= hw2reg_i.tx_retransmits.count;
         end
         default: ;
       endcase

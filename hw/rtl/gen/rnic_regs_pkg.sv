@@ -10,7 +10,7 @@
 package rnic_regs_pkg;
 
   // Hash over the register map and the layouts, as in register layout_hash.
-  localparam logic [31:0] LayoutHash = 32'h08f64a0a;
+  localparam logic [31:0] LayoutHash = 32'h3191b57f;
 
   // ---- enums ----------------------------------------------------------------------------------
   // drop_reason: Verdict of the receive front end on one frame, in order of precedence: the first
@@ -188,9 +188,10 @@ package rnic_regs_pkg;
   localparam logic [16:0] CsrVersionOffset = 17'h00004;
   localparam logic [31:0] CsrVersionReset = 32'h1;
   localparam logic [16:0] CsrLayoutHashOffset = 17'h00008;
-  localparam logic [31:0] CsrLayoutHashReset = 32'h8f64a0a;
+  localparam logic [31:0] CsrLayoutHashReset = 32'h3191b57f;
   localparam logic [16:0] CsrCaps0Offset = 17'h00010;
   localparam logic [16:0] CsrCaps1Offset = 17'h00014;
+  localparam logic [16:0] CsrClockOffset = 17'h0001c;
   localparam logic [16:0] CsrCtrlOffset = 17'h00020;
   localparam logic [31:0] CsrCtrlReset = 32'h0;
   localparam logic [16:0] CsrResetOffset = 17'h00024;
@@ -249,6 +250,10 @@ package rnic_regs_pkg;
   localparam logic [16:0] CsrStallTxMacOffset = 17'h01108;
   localparam logic [16:0] CsrStallTxWindowOffset = 17'h01110;
   localparam logic [16:0] CsrStallTxReadOffset = 17'h01118;
+  localparam logic [16:0] CsrLocalAckTimeoutErrOffset = 17'h01120;
+  localparam logic [16:0] CsrPacketSeqErrOffset = 17'h01128;
+  localparam logic [16:0] CsrRnrNakRetryErrOffset = 17'h01130;
+  localparam logic [16:0] CsrTxRetransmitsOffset = 17'h01138;
   localparam logic [16:0] CsrRxDropOffset = 17'h01200;
   localparam int unsigned CsrRxDropCount = 24;
   localparam logic [16:0] CsrTransportDropOffset = 17'h01300;
@@ -596,6 +601,9 @@ package rnic_regs_pkg;
     logic [15:0] max_frame;
   } csr_hw2reg_caps1_t;
   typedef struct packed {
+    logic [31:0] clk_ps;
+  } csr_hw2reg_clock_t;
+  typedef struct packed {
     logic idle;
     logic ready;
   } csr_hw2reg_status_t;
@@ -725,6 +733,18 @@ package rnic_regs_pkg;
   } csr_hw2reg_stall_tx_read_t;
   typedef struct packed {
     logic [63:0] count;
+  } csr_hw2reg_local_ack_timeout_err_t;
+  typedef struct packed {
+    logic [63:0] count;
+  } csr_hw2reg_packet_seq_err_t;
+  typedef struct packed {
+    logic [63:0] count;
+  } csr_hw2reg_rnr_nak_retry_err_t;
+  typedef struct packed {
+    logic [63:0] count;
+  } csr_hw2reg_tx_retransmits_t;
+  typedef struct packed {
+    logic [63:0] count;
   } csr_hw2reg_rx_drop_t;
   typedef struct packed {
     logic [63:0] count;
@@ -732,6 +752,7 @@ package rnic_regs_pkg;
   typedef struct packed {
     csr_hw2reg_caps0_t                 caps0;
     csr_hw2reg_caps1_t                 caps1;
+    csr_hw2reg_clock_t                 clock;
     csr_hw2reg_status_t                status;
     csr_hw2reg_events_t                events;
     csr_hw2reg_cmdq_ci_t               cmdq_ci;
@@ -769,6 +790,10 @@ package rnic_regs_pkg;
     csr_hw2reg_stall_tx_mac_t          stall_tx_mac;
     csr_hw2reg_stall_tx_window_t       stall_tx_window;
     csr_hw2reg_stall_tx_read_t         stall_tx_read;
+    csr_hw2reg_local_ack_timeout_err_t local_ack_timeout_err;
+    csr_hw2reg_packet_seq_err_t        packet_seq_err;
+    csr_hw2reg_rnr_nak_retry_err_t     rnr_nak_retry_err;
+    csr_hw2reg_tx_retransmits_t        tx_retransmits;
     csr_hw2reg_rx_drop_t [23:0]        rx_drop;
     csr_hw2reg_transport_drop_t [13:0] transport_drop;
   } csr_hw2reg_t;

@@ -9,7 +9,8 @@
 module rnic_counters
   import rnic_pkg::*;
 #(
-  parameter int unsigned DataW = 512
+  parameter int unsigned DataW = 512,
+  parameter int unsigned ClkPs = 4000
 ) (
   input  logic                       clk_i,
   input  logic                       rst_ni,
@@ -44,6 +45,10 @@ module rnic_counters
   input  logic                       ev_nak_i,
   input  logic                       ev_ghost_i,
   input  logic                       ev_window_i,
+  input  logic                       ev_timeout_i,
+  input  logic                       ev_nak_seq_i,
+  input  logic                       ev_rnr_i,
+  input  logic                       ev_again_i,
   // host
   input  logic                       ev_cqe_i,
   input  logic                       ev_cqe_lost_i,
@@ -86,6 +91,7 @@ module rnic_counters
       q.caps1.max_sge <= 4'(MaxSge);
       q.caps1.log_inflight <= 4'(LogInflight);
       q.caps1.log_max_queue <= 5'(LogMaxQueue);
+      q.clock.clk_ps <= 32'(ClkPs);
       q.status.ready <= ready_i;
       q.status.idle <= idle_i;
       q.cmdq_ci.ci <= cmdq_ci_i;
@@ -157,6 +163,12 @@ module rnic_counters
       if (ev_ack_i) q.rx_acks.count <= q.rx_acks.count + 64'd1;
       if (ev_nak_i) q.rx_naks.count <= q.rx_naks.count + 64'd1;
       if (ev_window_i) q.stall_tx_window.count <= q.stall_tx_window.count + 64'd1;
+
+      if (ev_timeout_i)
+        q.local_ack_timeout_err.count <= q.local_ack_timeout_err.count + 64'd1;
+      if (ev_nak_seq_i) q.packet_seq_err.count <= q.packet_seq_err.count + 64'd1;
+      if (ev_rnr_i) q.rnr_nak_retry_err.count <= q.rnr_nak_retry_err.count + 64'd1;
+      if (ev_again_i) q.tx_retransmits.count <= q.tx_retransmits.count + 64'd1;
 
       if (ev_cqe_i) q.cqe_written.count <= q.cqe_written.count + 64'd1;
       if (ev_cqe_lost_i) q.cqe_overrun.count <= q.cqe_overrun.count + 64'd1;

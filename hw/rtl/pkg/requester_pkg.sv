@@ -29,6 +29,7 @@ package requester_pkg;
     logic [2:0]  count;
     logic        stride128;
     logic [2:0]  mtu;
+    logic [4:0]  timeout;
     logic [23:0] pd;
   } ticket_t;
 
@@ -44,15 +45,19 @@ package requester_pkg;
     wqe_idx_t    idx;
     logic        stride128;
     logic [2:0]  mtu;
+    logic [4:0]  timeout;
     logic [23:0] pd;
   } wqe_item_t;
 
   typedef enum logic [1:0] {
     MsgSkip,   // nothing to do; carries the end of a ticket
     MsgNop,
-    MsgWrite,
+    MsgPackets,
     MsgBad     // completes with `status`, then the QP goes to ERR
   } msg_kind_e;
+
+  // Operations that make packets; OpNone stands for NOP and for what could not be read.
+  typedef enum logic [1:0] {OpNone, OpWrite, OpSend} msg_op_e;
 
   // A run of bytes in host memory.
   typedef struct packed {
@@ -64,7 +69,10 @@ package requester_pkg;
   typedef struct packed {
     msg_kind_e   kind;
     logic [3:0]  status;     // wc_status of MsgBad
-    logic        is_write;
+    msg_op_e     op;
+    logic        has_imm;    // immediate data in `imm`
+    logic        has_inv;    // key to invalidate in `imm`
+    logic        inl;        // payload is in the WQE, not in `seg`
     logic        last;       // last of its ticket
     qp_idx_t     qp;
     gen_t        gen;
@@ -72,26 +80,68 @@ package requester_pkg;
     logic        turn_end;   // with last: the QP wants another turn
     wqe_idx_t    idx;
     logic [2:0]  mtu;
+    logic [4:0]  timeout;
     logic        signaled;
     logic        solicited;
     logic [63:0] remote_addr;
     logic [31:0] rkey;
     logic [31:0] total;      // bytes
+    logic [31:0] imm;        // as a number: its high byte goes to the wire first
     seg_t [3:0]  seg;        // runs that are not empty, in order
   } msg_t;
 
-  // A message in flight, in the ring of its QP at wqe index modulo 2^LogInflight.
+  // A message in flight, in the ring of its QP at wqe index modulo 2^LogInflight. A WQE that is sent again
+  // rewrites its entry.
   typedef enum logic [1:0] {
     FlightPackets,  // complete when last_psn is acknowledged
     FlightNop,      // complete when it is the oldest
-    FlightError     // fails with `status` when it is the oldest
+    FlightError,    // fails with `status` when it is the oldest
+    FlightPart      // its last packet has never been sent
   } flight_kind_e;
   typedef struct packed {
     psn_t         last_psn;
     flight_kind_e kind;
     logic         signaled;
-    logic         is_write;
+    msg_op_e      op;
     logic [3:0]   status;
   } flight_t;
+
+  // Bytes of inline data at most: a WQE of 128 bytes less its head of 32.
+  /* verilator lint_off UNUSEDPARAM */
+  localparam int unsigned InlineBytes = 96;
+  /* verilator lint_on UNUSEDPARAM */
+
+  // Where the sending side of a QP stands, and where it stood at its farthest.
+  typedef struct packed {
+    wqe_idx_t next;       // WQE to send
+    psn_t     psn;        // PSN to send
+    wqe_idx_t max_next;   // behind the newest WQE ever sent whole
+    psn_t     max_psn;    // behind the newest PSN ever sent
+  } sent_t;
+
+  // What brings a QP's retry state up to date (retry_ctl).
+  typedef enum logic [1:0] {
+    CauseAck,      // acknowledges or local completions
+    CauseNakSeq,   // NAK PSN sequence error
+    CauseRnr,      // RNR NAK
+    CauseTimer     // its timer expired
+  } retry_cause_e;
+  typedef struct packed {
+    retry_cause_e cause;
+    logic         progress;     // the oldest unacknowledged PSN moved
+    logic         outstanding;  // packets are unacknowledged
+    logic         behind;       // the sending position is before what was acknowledged or completed
+    logic         rewound;      // the sending position is at the oldest unacknowledged PSN
+    logic [4:0]   rnr_code;     // timer code of the RNR NAK
+    logic [4:0]   timeout;
+    logic [2:0]   retry_cnt;
+    logic [2:0]   rnr_retry;
+  } retry_ask_t;
+  typedef struct packed {
+    logic restart;   // set the sending position back to the oldest unacknowledged PSN
+    logic pause;     // with restart: send nothing until the RNR timer expires
+    logic fail;      // retries are exhausted: the oldest WQE fails
+    logic fail_rnr;  // with fail: by RNR NAKs
+  } retry_act_t;
 
 endpackage

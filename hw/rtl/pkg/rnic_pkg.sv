@@ -81,6 +81,14 @@ package rnic_pkg;
   localparam logic [15:0] RoceUdpPort = 16'd4791;
 
   // BTH opcodes (IBTA table 38)
+  localparam logic [7:0] OpRcSendFirst = 8'h00;
+  localparam logic [7:0] OpRcSendMiddle = 8'h01;
+  localparam logic [7:0] OpRcSendLast = 8'h02;
+  localparam logic [7:0] OpRcSendLastImm = 8'h03;
+  localparam logic [7:0] OpRcSendOnly = 8'h04;
+  localparam logic [7:0] OpRcSendOnlyImm = 8'h05;
+  localparam logic [7:0] OpRcSendLastInv = 8'h16;
+  localparam logic [7:0] OpRcSendOnlyInv = 8'h17;
   localparam logic [7:0] OpRcWriteFirst = 8'h06;
   localparam logic [7:0] OpRcWriteMiddle = 8'h07;
   localparam logic [7:0] OpRcWriteLast = 8'h08;
@@ -274,6 +282,8 @@ package rnic_pkg;
     logic        solicited;
     logic        has_reth;
     logic        has_imm;
+    logic        has_ieth;      // key to invalidate in imm
+    logic        inl;           // payload comes from the WQE (inline data)
     logic [63:0] va;
     logic [31:0] rkey;
     logic [31:0] dma_len;

@@ -3,16 +3,19 @@
 // Completes WQEs: takes acknowledges, NAKs, failed payload reads, local errors and flushes, and writes CQEs
 // in the order of the send queue (IBTA 9.7.5.1, 9.7.7.2, 10.3.1.6, 11.6.2).
 //
-// An acknowledge is cumulative; duplicates change nothing; one outside una-1 .. next-1 is a ghost, counted and
-// ignored. The MSN is not looked at. A NAK acknowledges everything before its PSN; the WQE that holds the PSN fails.
-// What a NAK means is decided in nak_status alone. The first error puts the QP into ERR; from then on
-// every WQE up to the producer index is flushed, 16 at a time so that other QPs are not held up.
-// Only signaled WQEs and errors make a CQE.
+// An acknowledge is cumulative; duplicates change nothing; one outside una-1 .. newest PSN ever sent is a ghost,
+// counted and ignored. The MSN is not looked at. A NAK acknowledges everything before its PSN. What then becomes of
+// a sequence NAK, an RNR NAK or an expired timer is retry_ctl's decision: the sending position is set back to the oldest
+// unacknowledged PSN, or the WQE that holds it fails; after any other NAK it fails (nak_status). An
+// acknowledge that passes a position that was set back moves it forward (IBTA 9.7.5.1.2: late acknowledges
+// are good). The first error puts the QP into ERR; from then on every WQE up to the producer index
+// is flushed, 16 at a time so that other QPs are not held up. Only signaled WQEs and errors make a CQE.
 //
-// State per QP: una (oldest unacknowledged PSN), ci (WQEs completed), err. The messages in flight live in
-// one RAM, 2^LogInflight per QP, written by the segmenter.
+// State per QP: una (oldest unacknowledged PSN), ci (WQEs completed), base (first PSN of WQE ci), err. The
+// messages in flight live in one RAM, 2^LogInflight per QP, written by the segmenter; those below max_next count,
+// wherever the sending position is. Positions change in state RunSync only, in which nobody sends.
 //
-// Throughput: one acknowledge per 2 cycles, one more cycle per further message it completes.
+// Throughput: one acknowledge per 3 cycles, one more cycle per further message it completes.
 // Latency: acknowledge to CQE 5 cycles with a QP answer after one. Back-pressure: waits for cqe_ready_i.
 
 module completer
@@ -38,6 +41,9 @@ module completer
   input  logic       kick_valid_i,       // segmenter: a WQE that needs no acknowledge
   output logic       kick_ready_o,
   input  qp_idx_t    kick_idx_i,
+  input  logic       exp_valid_i,        // retry_ctl: the timer of this QP expired
+  output logic       exp_ready_o,
+  input  qp_idx_t    exp_idx_i,
   // QP read port
   output logic       qpc_req_valid_o,
   input  logic       qpc_req_ready_i,
@@ -55,15 +61,26 @@ module completer
   // look-ups by others
   input  qp_idx_t    seg_qp_i,
   output psn_t       seg_una_o,
+  output wqe_idx_t   seg_ci_o,
   output logic       seg_err_o,
   input  qp_idx_t    sch_qp_i,
   output wqe_idx_t   sch_ci_o,
   output logic       sch_err_o,
   // look-ups at others
   output qp_idx_t    qp_o,
-  input  wqe_idx_t   next_i,
-  input  psn_t       psn_i,
+  input  sent_t      sent_i,
   input  wqe_idx_t   pi_i,
+  // retries: sync_o: nobody sends in this cycle; ask to act in it
+  output logic       sync_o,
+  output retry_ask_t ask_o,
+  input  retry_act_t act_i,
+  output logic       off_o,
+  input  logic       fired_i,
+  output logic       rst_valid_o,
+  output wqe_idx_t   rst_next_o,
+  output logic [31:0] rst_off_o,
+  output psn_t       rst_psn_o,
+  output logic       rst_pause_o,
   // messages in flight
   input  logic       flight_we_i,
   input  logic [QpIdxW+LogInflight-1:0] flight_addr_i,
@@ -85,19 +102,24 @@ module completer
   output logic       idle_o
 );
 
-  // Which status a NAK or RNR NAK gives the WQE it names. Go-back-N will have its say here.
+  // Which status a NAK that ends the connection gives the WQE it names (codes 4 to 31 are reserved).
   function automatic logic [7:0] nak_status(input logic [7:0] syndrome);
-    if (syndrome[6:5] == 2'b01) return WcStatusRnrRetryExcErr;
     unique case (syndrome)
       SynNakInvReq: return WcStatusRemInvReqErr;
       SynNakAccess: return WcStatusRemAccessErr;
-      SynNakOp: return WcStatusRemOpErr;
-      default: return WcStatusRetryExcErr;
+      default: return WcStatusRemOpErr;
+    endcase
+  endfunction
+  function automatic logic [7:0] op_code(input msg_op_e op);
+    unique case (op)
+      OpWrite: return CqeOpcodeRdmaWrite;
+      OpSend: return CqeOpcodeSend;
+      default: return CqeOpcodeError;
     endcase
   endfunction
 
   // ---- types -------------------------------------------------------------------------------------
-  typedef enum logic [1:0] {JobAck, JobKick, JobFlush, JobTxErr} job_kind_e;
+  typedef enum logic [2:0] {JobAck, JobKick, JobFlush, JobTxErr, JobTimer} job_kind_e;
   typedef struct packed {
     job_kind_e  kind;
     qp_idx_t    qp;
@@ -143,15 +165,18 @@ module completer
   logic job_take;
   qp_state_e job_state_q;
   cq_idx_t job_cqn_q;
+  logic [2:0] job_mtu_q, job_retry_cnt_q, job_rnr_retry_q;
+  logic [4:0] job_timeout_q;
 
   assign pick_ready = !sel_valid_q || (qpc_req_valid_o && qpc_req_ready_i);
-  assign other_valid = err_valid_i || flush_any || kick_valid_i;
+  assign other_valid = err_valid_i || flush_any || exp_valid_i || kick_valid_i;
   assign take_other = other_valid && (other_turn_q || !ackrx_valid_i);
   assign pick_valid = pick_ready && (other_valid || ackrx_valid_i);
   assign ackrx_ready_o = pick_ready && !take_other;
   assign err_ready_o = pick_ready && take_other;
   assign flush_pop = pick_ready && take_other && !err_valid_i && flush_any;
-  assign kick_ready_o = pick_ready && take_other && !err_valid_i && !flush_any;
+  assign exp_ready_o = pick_ready && take_other && !err_valid_i && !flush_any;
+  assign kick_ready_o = pick_ready && take_other && !err_valid_i && !flush_any && !exp_valid_i;
 
   always_comb begin
     if (!take_other) begin
@@ -160,6 +185,8 @@ module completer
       pick = '{kind: JobTxErr, qp: err_i.qp, psn: '0, syndrome: '0, wqe: err_i.wqe};
     end else if (flush_any) begin
       pick = '{kind: JobFlush, qp: flush_head, psn: '0, syndrome: '0, wqe: '0};
+    end else if (exp_valid_i) begin
+      pick = '{kind: JobTimer, qp: exp_idx_i, psn: '0, syndrome: '0, wqe: '0};
     end else begin
       pick = '{kind: JobKick, qp: kick_idx_i, psn: '0, syndrome: '0, wqe: '0};
     end
@@ -197,20 +224,30 @@ module completer
       job_q <= wait_q;
       job_state_q <= qpc_rsp_i.state;
       job_cqn_q <= qpc_rsp_i.send_cqn;
+      job_mtu_q <= qpc_rsp_i.path_mtu;
+      job_timeout_q <= qpc_rsp_i.timeout;
+      job_retry_cnt_q <= qpc_rsp_i.retry_cnt;
+      job_rnr_retry_q <= qpc_rsp_i.rnr_retry;
     end
   end
 
   // ---- state per QP --------------------------------------------------------------------------------------
   psn_t una_mem[NumQp];
+  psn_t base_mem[NumQp];
   wqe_idx_t ci_mem[NumQp];
   logic [NumQp-1:0] err_q;
 
-  typedef enum logic [2:0] {RunIdle, RunPop, RunFail, RunError, RunFlush} run_state_e;
+  typedef enum logic [2:0] {RunIdle, RunPop, RunSync, RunFail, RunError, RunFlush} run_state_e;
   run_state_e state_q, state_d;
   cq_idx_t cqn_q;
   wqe_idx_t ci_q;
   logic have_q;        // the RAM shows the message at ci
   logic nak_q;         // the WQE left oldest fails
+  logic [7:0] fail_q;  // by this status
+  retry_cause_e cause_q;
+  logic progress_q;
+  logic [2:0] mtu_q, retry_cnt_q, rnr_retry_q;
+  logic [4:0] timeout_q;
   logic target_q;      // flush up to run_q.wqe, which fails
   logic [4:0] batch_q;
   logic wake_valid_q, cqe_valid_q, qp_err_valid_q;
@@ -228,6 +265,7 @@ module completer
   assign adm_ci_o = ci;
   assign adm_err_o = err_q[qp];
   assign seg_una_o = una_mem[seg_qp_i];
+  assign seg_ci_o = ci_mem[seg_qp_i];
   assign seg_err_o = err_q[seg_qp_i];
   assign sch_ci_o = ci_mem[sch_qp_i];
   assign sch_err_o = err_q[sch_qp_i];
@@ -243,12 +281,13 @@ module completer
   );
 
   // ---- verdict on a new job ----------------------------------------------------------------------------------
-  logic live, in_err, is_ack, is_nak, ack_ok, nak_ok, ack_news, flush_ok, tx_err_ok;
+  logic live, in_err, is_ack, is_nak, ack_ok, nak_ok, ack_news, flush_ok, tx_err_ok, timer_ok;
+  logic is_retry;
   psn_t sent, ack_dist, nak_dist;
   assign job_take = job_valid_q && state_q == RunIdle && !hold_i;
   assign live = (job_state_q inside {QpRts, QpSqd}) && !err_q[qp];
   assign in_err = job_state_q == QpErr || ((job_state_q inside {QpRts, QpSqd}) && err_q[qp]);
-  assign sent = psn_i - una;               // packets not acknowledged
+  assign sent = sent_i.max_psn - una;      // packets not acknowledged
   assign ack_dist = job_q.psn + 1'b1 - una;
   assign nak_dist = job_q.psn - una;
   assign is_ack = job_q.syndrome[6:5] == 2'b00;
@@ -256,19 +295,24 @@ module completer
   assign ack_ok = is_ack && !job_q.syndrome[7] && ack_dist <= sent;
   assign nak_ok = is_nak && nak_dist < sent;
   assign ack_news = ack_ok && ack_dist != '0;
+  assign is_retry = job_q.syndrome[6:5] == 2'b01 || job_q.syndrome == SynNakSeq;
+  assign timer_ok = job_q.kind == JobTimer && live && fired_i;
   assign flush_ok = job_q.kind == JobFlush && in_err;
   assign tx_err_ok = job_q.kind == JobTxErr && (job_state_q inside {QpRts, QpSqd, QpErr}) &&
                      !err_q[qp] && 16'(job_q.wqe - ci) < 16'(pi_i - ci);
 
-  logic take_pop, take_flush, una_we;
+  logic take_pop, take_flush, take_timer, una_we;
   assign una_we = job_take && job_q.kind == JobAck && live && (ack_news || nak_ok);
   assign take_pop = una_we || (job_take && job_q.kind == JobKick && live);
   assign take_flush = job_take && (flush_ok || tx_err_ok);
+  assign take_timer = job_take && timer_ok;
 
   // ---- the job at work ---------------------------------------------------------------------------------------
   logic cqe_free, pop, cqe_push, cqe_want, step, have_d, job_end, wake_push, err_set;
   logic acked, good, bad, at_target;
   logic [7:0] cqe_status, cqe_opcode;
+  logic sync, behind;
+  wqe_idx_t ahead;
 
   assign cqe_free = !cqe_valid_q || cqe_ready_i;
   assign acked = flight.kind == FlightPackets ? psn_gt(una, flight.last_psn) : flight.kind == FlightNop;
@@ -287,21 +331,20 @@ module completer
         cqe_want = bad || flight.signaled;
         cqe_status = bad ? {4'd0, flight.status} : WcStatusSuccess;
         // the completion of a NOP carries its WQE opcode
-        cqe_opcode = flight.is_write ? CqeOpcodeRdmaWrite :
-                     flight.kind == FlightNop ? WqeOpcodeNop : CqeOpcodeError;
+        cqe_opcode = flight.kind == FlightNop ? WqeOpcodeNop : op_code(flight.op);
       end
       RunFail: begin
         step = ci_q != pi_i;
         cqe_want = 1'b1;
-        cqe_status = nak_status(run_q.syndrome);
-        cqe_opcode = CqeOpcodeRdmaWrite;
+        cqe_status = fail_q;
+        cqe_opcode = op_code(flight.op);
       end
       RunFlush: begin
         step = ci_q != pi_i && !batch_q[4];
         cqe_want = 1'b1;
         if (at_target) begin
           cqe_status = WcStatusLocQpOpErr;
-          cqe_opcode = CqeOpcodeRdmaWrite;
+          cqe_opcode = op_code(flight.op);
         end
       end
       default: ;
@@ -310,9 +353,26 @@ module completer
 
   assign pop = step && !hold_i && (!cqe_want || cqe_free);
   assign cqe_push = pop && cqe_want;
-  assign have_d = 16'(ci_q + 1'b1) != next_i;
-  assign flight_re = take_pop || pop;
+  assign have_d = 16'(ci_q + 1'b1) != sent_i.max_next;
+  assign flight_re = take_pop || take_timer || take_flush || pop;
   assign flight_idx = state_q == RunIdle ? ci : ci_q + 1'b1;
+
+  // ---- the sending position ----------------------------------------------------------------------------------
+  assign sync = state_q == RunSync && !hold_i && !wake_valid_q;
+  assign ahead = ci_q - sent_i.next;
+  // completed WQEs may be NOPs behind the last packet: the PSN alone does not tell
+  assign behind = psn_gt(una, sent_i.psn) || (ahead != '0 && !ahead[15]);
+  assign sync_o = sync;
+  assign ask_o = '{cause: cause_q, progress: progress_q, outstanding: sent_i.max_psn != una,
+                   behind: behind, rewound: sent_i.psn == una, rnr_code: run_q.syndrome[4:0],
+                   timeout: timeout_q, retry_cnt: retry_cnt_q, rnr_retry: rnr_retry_q};
+  assign rst_valid_o = sync && act_i.restart;
+  assign rst_pause_o = act_i.pause;
+  assign rst_next_o = ci_q;
+  assign rst_psn_o = una;
+  assign rst_off_o = 32'(24'(una - base_mem[qp])) << (4'd7 + 4'(mtu_q));
+  assign off_o = take_flush || (job_take && job_q.kind == JobTimer && !live) ||
+                 (state_q == RunError && state_d == RunFlush);
 
   always_comb begin
     state_d = state_q;
@@ -323,6 +383,7 @@ module completer
       RunIdle: begin
         if (take_flush) state_d = RunFlush;
         else if (take_pop) state_d = RunPop;
+        else if (take_timer) state_d = RunSync;
         else job_end = job_take;
       end
       RunPop: begin
@@ -330,11 +391,16 @@ module completer
         else if (nak_q) begin
           if (!good && !bad) state_d = RunFail;
         end else if ((pop && !have_d) || (!good && !bad)) begin
-          // the wake-up below looks one cycle after the last change of una and ci
-          if (!wake_valid_q && !hold_i) begin
-            job_end = 1'b1;
-            state_d = RunIdle;
-          end
+          state_d = RunSync;
+        end
+      end
+      RunSync: if (sync) begin
+        // the wake-up looks one cycle after the last change of una and ci
+        if (act_i.fail) begin
+          state_d = RunFail;
+        end else begin
+          job_end = 1'b1;
+          state_d = RunIdle;
         end
       end
       RunFail: begin
@@ -359,7 +425,7 @@ module completer
       end
     endcase
   end
-  assign wake_push = job_end && state_q == RunPop;
+  assign wake_push = job_end && state_q == RunSync;
   assign job_done_o = job_end;
 
   always_ff @(posedge clk_i) begin
@@ -388,12 +454,23 @@ module completer
     end
     if (una_we || init_i) una_mem[qp] <= init_i ? init_psn_i : is_ack ? job_q.psn + 1'b1 : job_q.psn;
     if (pop || init_i) ci_mem[qp] <= init_i ? '0 : ci_q + 1'b1;
+    if ((pop && good && flight.kind == FlightPackets) || init_i)
+      base_mem[qp] <= init_i ? init_psn_i : flight.last_psn + 1'b1;
     if (job_take) begin
       run_q <= job_q;
       cqn_q <= job_cqn_q;
       ci_q <= ci;
-      have_q <= ci != next_i;
-      nak_q <= job_q.kind == JobAck && is_nak;
+      have_q <= ci != sent_i.max_next;
+      nak_q <= job_q.kind == JobAck && is_nak && !is_retry;
+      fail_q <= nak_status(job_q.syndrome);
+      cause_q <= job_q.kind == JobTimer ? CauseTimer :
+                 job_q.kind != JobAck || !is_nak ? CauseAck :
+                 job_q.syndrome == SynNakSeq ? CauseNakSeq : CauseRnr;
+      progress_q <= job_q.kind == JobAck && (is_nak ? nak_dist != '0 : ack_news);
+      mtu_q <= job_mtu_q;
+      timeout_q <= job_timeout_q;
+      retry_cnt_q <= job_retry_cnt_q;
+      rnr_retry_q <= job_rnr_retry_q;
       target_q <= job_q.kind == JobTxErr;
       batch_q <= '0;
     end
@@ -403,6 +480,8 @@ module completer
       if (state_q == RunFlush && !target_q) batch_q <= batch_q + 1'b1;
       if (at_target) target_q <= 1'b0;
     end
+    if (sync && act_i.fail)
+      fail_q <= act_i.fail_rnr ? WcStatusRnrRetryExcErr : WcStatusRetryExcErr;
     if (wake_push) wake_qp_q <= run_q.qp;
     if (state_q == RunError) qp_err_qp_q <= run_q.qp;
     if (cqe_push) begin

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // Builds all headers of one RoCEv2 frame: Ethernet, optional 802.1Q tag, IPv4 or IPv6, UDP, BTH,
-// then RETH, ImmDt or AETH (IBTA 9.2, 9.3 and annex A17). An acknowledge comes as a packet with
+// then RETH, ImmDt, IETH or AETH (IBTA 9.2, 9.3 and annex A17). An acknowledge comes as a packet with
 // is_ack_i, has_imm and its AETH in `imm`. `imm` is a number: its high byte goes to the wire first.
 //
 // The head is a row of beats, zero behind its end. Without payload the head contains the four zero
@@ -89,7 +89,7 @@ module hdr_builder
   assign load = step_q == WaitHead && (!out_valid_o || out_ready_i);
   assign in_ready_o = step_q == WaitPkt || load;
 
-  assign ext_len = (pkt_i.has_reth ? 5'd16 : 5'd0) + (pkt_i.has_imm ? 5'd4 : 5'd0);
+  assign ext_len = (pkt_i.has_reth ? 5'd16 : 5'd0) + (pkt_i.has_imm || pkt_i.has_ieth ? 5'd4 : 5'd0);
   assign udp_len = 16'd24 + 16'(ext_len) + ((16'(pkt_i.len) + 16'd3) & ~16'd3);
   assign ip_len = udp_len + 16'd20;
   always_comb begin
@@ -152,7 +152,7 @@ module hdr_builder
     udp = {16'd0, be16(udp_bytes), be16(RoceUdpPort), be16(a.udp_sport)};
     bth = {be24(p.psn), p.ack_req, 7'd0, be24(a.dest_qpn), 8'd0, be16(a.pkey),
            p.solicited, 1'b0, pad, 4'd0, p.opcode};
-    ext = {128'd0, p.has_imm ? be32(p.imm) : 32'd0};
+    ext = {128'd0, p.has_imm || p.has_ieth ? be32(p.imm) : 32'd0};
     if (p.has_reth) ext = {ext[31:0], be32(p.dma_len), be32(p.rkey), be64(p.va)};
     l4 = {ext, bth, udp};
     l3 = a.ipv6 ? {l4, ip6} : {160'd0, l4, ip4};

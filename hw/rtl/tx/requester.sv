@@ -5,7 +5,11 @@
 //   doorbell -> tx_scheduler -> wqe_fetch -> wqe_check -> segmenter -> packets, fragments
 //                     ^ stop ----------------------------------'  |
 //                     '--- wake --- completer <--- messages in flight
-//                                     ^ acknowledges, errors, flushes; CQEs leave here
+//                      restart        ^  ^ acknowledges, errors, flushes; CQEs leave here
+//                                     '- retry_ctl: timers, retry counts
+//
+// Loss recovery is go-back-N without a copy of what was sent: the completer sets the sending position back to
+// WQE ci and byte (una - its first PSN) * MTU, and ring and memory are read again.
 //
 // This module wires the parts, clears all per-QP state after reset and on QpStateInit, and answers drains.
 // QpStateInit belongs to a QP's way into RESET as well as to its way into RTS: what the QP's earlier life left
@@ -14,18 +18,18 @@
 // Throughput: a single-packet WQE per 4 cycles at 512 bit; see the parts. Latency: doorbell to the WQE's read
 // request 8 cycles; WQE's last beat to packet 9 cycles. Back-pressure: every stream waits for its taker;
 // acknowledges wait only for the completer, which waits only for cqe_ready_i and qp_err_ready_i.
-//
-// For go-back-N: after a NAK or a timeout `ci` names the WQE to resend from, and its first PSN is last_psn + 1 of
-// the message before it in the ring (the segmenter's `off` is then (una - first PSN) * MTU).
+// idle_o is 1 while nothing but timers runs; wake_valid_o with wake_o tells when the next may fire (retry_ctl).
 
 module requester
   import rnic_pkg::*;
   import requester_pkg::*;
 #(
-  parameter int unsigned DataW = 512
+  parameter int unsigned DataW = 512,
+  parameter int unsigned ClkPs = 4000   // clock period in picoseconds
 ) (
   input  logic             clk_i,
   input  logic             rst_ni,
+  input  logic [63:0]      time_i,      // cycles; may jump while idle_o
   // configuration
   input  logic [15:0]      window_i,
   input  logic [7:0]       req_interval_i,
@@ -83,6 +87,10 @@ module requester
   output logic             frag_valid_o,
   input  logic             frag_ready_i,
   output tx_frag_t         frag_o,
+  output logic             inl_valid_o,
+  input  logic             inl_ready_i,
+  output logic [InlineBytes*8-1:0] inl_data_o,
+  output logic [6:0]       inl_len_o,
   // completions
   output logic             cqe_valid_o,
   input  logic             cqe_ready_i,
@@ -105,6 +113,12 @@ module requester
   output logic             ev_ghost_o,
   output logic             ev_window_o,
   output logic             ev_axi_err_o,
+  output logic             ev_timeout_o,  // transport timer expired with packets outstanding
+  output logic             ev_nak_seq_o,  // NAK sequence error
+  output logic             ev_rnr_o,      // RNR NAK
+  output logic             ev_again_o,    // a packet is sent again
+  output logic             wake_valid_o,
+  output logic [63:0]      wake_o,
   output logic             idle_o
 );
 
@@ -159,8 +173,18 @@ module requester
   qp_idx_t wake_qp;
   qp_idx_t gen_qp, seg_qp, cpl_qp;
   gen_t gen_head, gen_seg;
-  wqe_idx_t cpl_pi, cpl_next;
-  psn_t cpl_psn;
+  wqe_idx_t cpl_pi, seg_ci;
+  sent_t cpl_sent;
+  logic gen_seg_paused;
+  logic [InlineBytes*8-1:0] msg_inline;
+  logic sync, off, fired, rst_valid, rst_pause, sent_valid, exp_valid, exp_ready;
+  retry_ask_t ask;
+  retry_act_t act;
+  wqe_idx_t rst_next;
+  logic [31:0] rst_off;
+  psn_t rst_psn;
+  qp_idx_t sent_qp, exp_qp;
+  logic [4:0] sent_timeout;
   turn_t seg_turn;
   logic others, size_we;
   logic [3:0] size_lg;
@@ -195,8 +219,10 @@ module requester
     .stop_valid_i(stop_valid), .stop_ready_o(stop_ready), .stop_qp_i(seg_qp),
     .stop_next_i(stop_next), .stop_closed_i(stop_closed),
     .again_valid_i(again_valid), .again_ready_o(again_ready),
+    .rst_valid_i(rst_valid), .rst_qp_i(cpl_qp), .rst_next_i(rst_next), .rst_pause_i(rst_pause),
     .wake_valid_i(wake_valid), .wake_ready_o(wake_ready), .wake_qp_i(wake_qp),
     .gen_a_qp_i(gen_qp), .gen_a_o(gen_head), .gen_b_qp_i(seg_qp), .gen_b_o(gen_seg),
+    .gen_b_paused_o(gen_seg_paused),
     .pi_qp_i(cpl_qp), .pi_o(cpl_pi),
     .seg_qp_i(seg_qp), .seg_turn_i(seg_turn), .others_o(others),
     .size_we_i(size_we), .size_qp_i(seg_qp), .size_lg_i(size_lg),
@@ -218,23 +244,27 @@ module requester
     .clk_i, .rst_ni,
     .item_valid_i(item_valid), .item_ready_o(item_ready), .item_i(item), .item_wqe_i(item_wqe),
     .mr_req_valid_o, .mr_req_ready_i, .mr_req_idx_o, .mr_rsp_valid_i, .mr_rsp_i,
-    .msg_valid_o(msg_valid), .msg_ready_i(msg_ready), .msg_o(msg)
+    .msg_valid_o(msg_valid), .msg_ready_i(msg_ready), .msg_o(msg), .inline_o(msg_inline)
   );
 
   segmenter u_segmenter (
     .clk_i, .rst_ni, .window_i, .req_interval_i, .quantum_log_i,
-    .msg_valid_i(msg_valid), .msg_ready_o(msg_ready), .msg_i(msg),
+    .msg_valid_i(msg_valid), .msg_ready_o(msg_ready), .msg_i(msg), .inline_i(msg_inline),
     .hold_i(hold), .init_i(init), .adm_qp_i(adm_qp), .init_psn_i(init_psn),
     .adm_next_o(adm_next), .adm_psn_o(adm_psn),
-    .qp_o(seg_qp), .turn_o(seg_turn), .gen_i(gen_seg), .una_i(seg_una), .err_i(seg_err),
-    .others_i(others),
-    .cpl_qp_i(cpl_qp), .cpl_next_o(cpl_next), .cpl_psn_o(cpl_psn),
+    .sync_i(sync), .rst_valid_i(rst_valid), .rst_next_i(rst_next), .rst_off_i(rst_off),
+    .rst_psn_i(rst_psn),
+    .qp_o(seg_qp), .turn_o(seg_turn), .gen_i(gen_seg), .paused_i(gen_seg_paused),
+    .una_i(seg_una), .ci_i(seg_ci), .err_i(seg_err), .others_i(others),
+    .cpl_qp_i(cpl_qp), .cpl_sent_o(cpl_sent),
     .stop_valid_o(stop_valid), .stop_ready_i(stop_ready), .stop_next_o(stop_next),
     .stop_closed_o(stop_closed), .again_valid_o(again_valid), .again_ready_i(again_ready),
     .size_we_o(size_we), .size_lg_o(size_lg),
     .flight_we_o(flight_we), .flight_addr_o(flight_addr), .flight_o(flight),
     .kick_valid_o(kick_valid), .kick_ready_i(kick_ready),
     .pkt_valid_o, .pkt_ready_i, .pkt_o, .frag_valid_o, .frag_ready_i, .frag_o,
+    .inl_valid_o, .inl_ready_i, .inl_data_o, .inl_len_o,
+    .sent_valid_o(sent_valid), .sent_qp_o(sent_qp), .sent_timeout_o(sent_timeout), .ev_again_o,
     .retire_o(retire), .ev_window_o
   );
 
@@ -245,18 +275,32 @@ module requester
     .db_flush_valid_i(db_flush_valid), .db_flush_ready_o(db_flush_ready),
     .db_flush_idx_i(db_flush_idx),
     .kick_valid_i(kick_valid), .kick_ready_o(kick_ready), .kick_idx_i(seg_qp),
+    .exp_valid_i(exp_valid), .exp_ready_o(exp_ready), .exp_idx_i(exp_qp),
     .qpc_req_valid_o, .qpc_req_ready_i, .qpc_req_idx_o, .qpc_rsp_valid_i, .qpc_rsp_i,
     .hold_i(hold), .init_i(init), .adm_qp_i(adm_qp), .init_psn_i(init_psn),
     .adm_una_o(adm_una), .adm_ci_o(adm_ci), .adm_err_o(adm_err),
-    .seg_qp_i(seg_qp), .seg_una_o(seg_una), .seg_err_o(seg_err),
+    .seg_qp_i(seg_qp), .seg_una_o(seg_una), .seg_ci_o(seg_ci), .seg_err_o(seg_err),
     .sch_qp_i(op_qp), .sch_ci_o(op_ci), .sch_err_o(op_err),
-    .qp_o(cpl_qp), .next_i(cpl_next), .psn_i(cpl_psn), .pi_i(cpl_pi),
+    .qp_o(cpl_qp), .sent_i(cpl_sent), .pi_i(cpl_pi),
+    .sync_o(sync), .ask_o(ask), .act_i(act), .off_o(off), .fired_i(fired),
+    .rst_valid_o(rst_valid), .rst_next_o(rst_next), .rst_off_o(rst_off), .rst_psn_o(rst_psn),
+    .rst_pause_o(rst_pause),
     .flight_we_i(flight_we), .flight_addr_i(flight_addr), .flight_i(flight),
     .wake_valid_o(wake_valid), .wake_ready_i(wake_ready), .wake_qp_o(wake_qp),
     .cqe_valid_o, .cqe_ready_i, .cqe_o,
     .qp_err_valid_o, .qp_err_ready_i, .qp_err_idx_o,
     .ev_ack_o, .ev_nak_o, .ev_ghost_o,
     .jobs_o(jobs), .job_done_o(job_done), .idle_o(cpl_idle)
+  );
+
+  retry_ctl #(.ClkPs(ClkPs)) u_retry (
+    .clk_i, .rst_ni, .time_i,
+    .sent_valid_i(sent_valid), .sent_qp_i(sent_qp), .sent_timeout_i(sent_timeout),
+    .ask_valid_i(sync), .ask_qp_i(cpl_qp), .ask_i(ask), .act_o(act),
+    .off_valid_i(off || init), .off_qp_i(cpl_qp),
+    .exp_valid_o(exp_valid), .exp_ready_i(exp_ready), .exp_qp_o(exp_qp),
+    .fired_qp_i(cpl_qp), .fired_o(fired),
+    .wake_valid_o, .wake_o, .ev_timeout_o, .ev_nak_seq_o, .ev_rnr_o
   );
 
   // ---- drain --------------------------------------------------------------------------------------------------
@@ -332,7 +376,8 @@ module requester
   end
 
   assign idle_o = swept && !adm_q && !adm_rsp_valid_q && !db_valid_i && !db_busy && sched_idle &&
-                  tickets_q == '0 && !stop_valid && !again_valid && cpl_idle && !pkt_valid_o && !frag_valid_o &&
+                  tickets_q == '0 && !stop_valid && !again_valid && cpl_idle && !pkt_valid_o &&
+                  !frag_valid_o && !inl_valid_o && !exp_valid &&
                   !ackrx_valid_i && !err_valid_i && !flush_valid_i && !adm_valid_i;
 
 endmodule

@@ -1,13 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // Cuts checked messages into packets by the path MTU (IBTA 9.4.3, 9.7.2, 9.7.7.2) and keeps the sending
-// side's per-QP state: next WQE, byte offset in it, next PSN.
+// side's per-QP state: next WQE, byte offset in it, next PSN, and the farthest place ever reached.
 //
 // A message is taken only if it is the next of its QP and not stale. Before each packet the turn may end:
 // the window is closed (then the QP sleeps), or the quantum is used up and others wait; the place is kept and
 // the WQE is fetched again later. AckReq is set on the last packet of a message, on every
 // req_interval_i-th one of a message, and on the one that closes the window: a QP never sleeps
 // without an acknowledge on its way. A bad WQE halts the QP's sending; the completer fails it in order.
+//
+// The completer may set a QP's place back or forward in any cycle of its (sync_i, rst_valid_i); a message of that QP
+// that is being cut is then given up behind its current packet and fetched again. Inline data (at most one
+// packet) leave on the inl stream with the packet.
 //
 // Throughput: a message of one packet per 2 cycles, else one packet per cycle (one fragment per cycle).
 // Latency: message to packet 2 cycles. Back-pressure: pkt and frag are single registers; both must be free.
@@ -25,6 +29,7 @@ module segmenter
   input  logic        msg_valid_i,
   output logic        msg_ready_o,
   input  msg_t        msg_i,
+  input  logic [InlineBytes*8-1:0] inline_i,
   // administration: while hold_i no state changes; init_i clears QP adm_qp_i
   input  logic        hold_i,
   input  logic        init_i,
@@ -32,17 +37,24 @@ module segmenter
   input  psn_t        init_psn_i,
   output wqe_idx_t    adm_next_o,
   output psn_t        adm_psn_o,
+  // completer: while sync_i no state changes but by rst_valid_i, which sets the place of cpl_qp_i
+  input  logic        sync_i,
+  input  logic        rst_valid_i,
+  input  wqe_idx_t    rst_next_i,
+  input  logic [31:0] rst_off_i,
+  input  psn_t        rst_psn_i,
   // look-ups for the QP at work
   output qp_idx_t     qp_o,
   output turn_t       turn_o,
   input  gen_t        gen_i,
+  input  logic        paused_i,
   input  psn_t        una_i,
+  input  wqe_idx_t    ci_i,
   input  logic        err_i,
   input  logic        others_i,
   // look-up for the completer
   input  qp_idx_t     cpl_qp_i,
-  output wqe_idx_t    cpl_next_o,
-  output psn_t        cpl_psn_o,
+  output sent_t       cpl_sent_o,
   // end of a turn
   output logic        stop_valid_o,
   input  logic        stop_ready_i,
@@ -65,6 +77,15 @@ module segmenter
   output logic        frag_valid_o,
   input  logic        frag_ready_i,
   output tx_frag_t    frag_o,
+  output logic        inl_valid_o,
+  input  logic        inl_ready_i,
+  output logic [InlineBytes*8-1:0] inl_data_o,
+  output logic [6:0]  inl_len_o,     // 1 to InlineBytes
+  // a packet goes: for the transport timer
+  output logic        sent_valid_o,
+  output qp_idx_t     sent_qp_o,
+  output logic [4:0]  sent_timeout_o,
+  output logic        ev_again_o,    // it was sent before
   output logic        retire_o,      // a ticket is done with
   output logic        ev_window_o
 );
@@ -77,6 +98,8 @@ module segmenter
     logic [7:0]  since_req;  // packets of this message since AckReq
     logic        ack_req;    // newest packet asked for an acknowledge
     logic        halt;       // a WQE was bad: nothing more is sent
+    wqe_idx_t    max_next;   // behind the newest WQE ever sent whole
+    psn_t        max_psn;    // behind the newest PSN ever sent
   } send_t;
 
   send_t send_mem[NumQp];
@@ -91,27 +114,38 @@ module segmenter
   logic msg_end_q;           // the packet with these fragments ends the message
   turn_t turn_q;
   logic [16:0] used_q;       // bytes of this turn
+  logic killed_q;            // the message at work is given up: its QP's place was set
+  logic [InlineBytes*8-1:0] inline_q;
 
   qp_idx_t qp;
   send_t st, st_d;
-  logic st_we;
+  logic st_we, stall;
 
-  assign qp = hold_i ? adm_qp_i : state_q == SegIdle ? msg_i.qp : m_q.qp;
+  assign stall = hold_i || sync_i;
+  assign qp = hold_i ? adm_qp_i : sync_i ? cpl_qp_i : state_q == SegIdle ? msg_i.qp : m_q.qp;
   assign qp_o = qp;
   assign turn_o = m_q.turn;
   assign st = send_mem[qp];
   assign adm_next_o = st.next;
   assign adm_psn_o = st.psn;
-  assign cpl_next_o = send_mem[cpl_qp_i].next;
-  assign cpl_psn_o = send_mem[cpl_qp_i].psn;
+  // verilator lint_off UNUSEDSIGNAL
+  send_t cpl_st;  // the completer needs four fields
+  // verilator lint_on UNUSEDSIGNAL
+  assign cpl_st = send_mem[cpl_qp_i];
+  assign cpl_sent_o = '{next: cpl_st.next, psn: cpl_st.psn, max_next: cpl_st.max_next,
+                        max_psn: cpl_st.max_psn};
 
   // ---- a message arrives -----------------------------------------------------------------------------
-  logic take, fresh, overrun;
+  logic take, fresh, overrun, idx_done;
+  wqe_idx_t idx_before;
   logic [31:0] todo;
-  assign msg_ready_o = state_q == SegIdle && !hold_i;
+  assign msg_ready_o = state_q == SegIdle && !stall;
   assign take = msg_valid_i && msg_ready_o;
   assign fresh = take && msg_i.kind != MsgSkip && msg_i.gen == gen_i && msg_i.idx == st.next &&
-                 !st.halt && !err_i;
+                 !st.halt && !err_i && !paused_i && !idx_done;
+  // completed meanwhile (a late acknowledge): the slot may hold another WQE by now
+  assign idx_before = msg_i.idx - ci_i;
+  assign idx_done = idx_before >= 16'h8000;
   assign todo = msg_i.total - st.off;
   // resumed, but the WQE in memory is another one now
   assign overrun = st.off != '0 && (msg_i.kind == MsgNop || msg_i.total <= st.off);
@@ -140,14 +174,29 @@ module segmenter
   assign ack_req = last || outstanding_next >= 24'(window) ||
                    (req_interval_i != '0 && st.since_req + 8'd1 >= req_interval_i);
   assign frag_free = !frag_valid_q || frag_ready_i;
-  assign out_free = (!pkt_valid_q || pkt_ready_i) && (frag_free || plen == '0);
-  assign send = state_q == SegPacket && !hold_i && !err_i && !closed && !quantum_over && out_free;
+  assign inl_free = !inl_valid_q || inl_ready_i;
+  assign out_free = (!pkt_valid_q || pkt_ready_i) &&
+                    (plen == '0 || (m_q.inl ? inl_free : frag_free));
+  assign send = state_q == SegPacket && !stall && !err_i && !killed_q && !closed &&
+                !quantum_over && out_free;
 
-  logic frag_push;
-  assign frag_push = (send && plen != '0) || (state_q == SegFragment && frag_free);
+  logic frag_push, inl_push, inl_free, inl_valid_q, pkt_whole;
+  assign frag_push = (send && plen != '0 && !m_q.inl) || (state_q == SegFragment && frag_free);
+  assign inl_push = send && plen != '0 && m_q.inl;
+  // the packet leaves with its payload's last fragment
+  assign pkt_whole = flen == plen || m_q.inl;
 
-  function automatic logic [7:0] write_opcode(input logic f, input logic l);
-    return f ? (l ? OpRcWriteOnly : OpRcWriteFirst) : (l ? OpRcWriteLast : OpRcWriteMiddle);
+  function automatic logic [7:0] packet_opcode(input msg_op_e op, input logic f, input logic l,
+                                               input logic imm, input logic inv);
+    if (op == OpSend) begin
+      if (!l) return f ? OpRcSendFirst : OpRcSendMiddle;
+      if (imm) return f ? OpRcSendOnlyImm : OpRcSendLastImm;
+      if (inv) return f ? OpRcSendOnlyInv : OpRcSendLastInv;
+      return f ? OpRcSendOnly : OpRcSendLast;
+    end
+    if (!l) return f ? OpRcWriteFirst : OpRcWriteMiddle;
+    if (imm) return f ? OpRcWriteOnlyImm : OpRcWriteLastImm;
+    return f ? OpRcWriteOnly : OpRcWriteLast;
   endfunction
 
   tx_pkt_t pkt_q;
@@ -157,24 +206,35 @@ module segmenter
   assign frag_valid_o = frag_valid_q;
   assign frag_o = frag_q;
 
+  logic [InlineBytes*8-1:0] inl_q;
+  logic [6:0] inl_len_q;
+  assign inl_valid_o = inl_valid_q;
+  assign inl_data_o = inl_q;
+  assign inl_len_o = inl_len_q;
+  assign sent_valid_o = send;
+  assign sent_qp_o = m_q.qp;
+  assign sent_timeout_o = m_q.timeout;
+  assign ev_again_o = send && st.psn != st.max_psn;
+
   // ---- end of a turn, local completions ----------------------------------------------------------------
   logic stopped, local_done, drop, ended;
-  assign stop_valid_o = state_q == SegStop;
+  assign stop_valid_o = state_q == SegStop && !sync_i;
   assign stop_next_o = st.next;
   assign stop_closed_o = closed;
   assign stopped = stop_valid_o && stop_ready_i;
   assign again_valid_o = state_q == SegAgain;
   assign ev_window_o = stopped && closed;
-  assign kick_valid_o = state_q == SegLocal && !hold_i;
+  assign kick_valid_o = state_q == SegLocal && !stall && !killed_q;
   assign local_done = kick_valid_o && kick_ready_i;
-  // the QP failed meanwhile
-  assign drop = state_q == SegPacket && !hold_i && err_i;
-  assign ended = (send && last && flen == plen) ||
+  // the QP failed or was set to another place meanwhile
+  assign drop = !stall && ((state_q == SegPacket && (err_i || killed_q)) ||
+                           (state_q == SegLocal && killed_q));
+  assign ended = (send && last && pkt_whole) ||
                  (state_q == SegFragment && frag_free && msg_end_q && flen == pkt_rem_q);
   assign retire_o = (take && !fresh && msg_i.last) ||
                     ((stopped || local_done || drop || ended) && m_q.last);
 
-  assign size_we_o = fresh && msg_i.kind == MsgWrite;
+  assign size_we_o = fresh && msg_i.kind == MsgPackets;
   always_comb begin
     size_lg_o = 4'd7;  // headers and 64 bytes
     if (size_we_o) begin
@@ -183,22 +243,31 @@ module segmenter
     end
   end
 
-  assign flight_we_o = (send && last) || local_done;
+  // the entry of a WQE begun for the first time tells the operation if the WQE fails before it is sent whole
+  assign flight_we_o = (send && (last || st.next == st.max_next)) || local_done;
   assign flight_addr_o = {m_q.qp, m_q.idx[LogInflight-1:0]};
   always_comb begin
     flight_o.last_psn = st.psn;
     flight_o.signaled = m_q.signaled;
-    flight_o.is_write = m_q.is_write;
+    flight_o.op = m_q.op;
     flight_o.status = m_q.status;
-    flight_o.kind = state_q != SegLocal ? FlightPackets : m_q.kind == MsgNop ? FlightNop : FlightError;
+    flight_o.kind = state_q != SegLocal ? (last ? FlightPackets : FlightPart) :
+                    m_q.kind == MsgNop ? FlightNop : FlightError;
   end
 
   // ---- state ---------------------------------------------------------------------------------------------
   always_comb begin
     st_d = st;
-    st_we = init_i || send || local_done;
+    st_we = init_i || send || local_done || rst_valid_i;
     if (init_i) begin
-      st_d = '{psn: init_psn_i, default: '0};
+      st_d = '{psn: init_psn_i, max_psn: init_psn_i, default: '0};
+    end else if (sync_i) begin
+      st_d.next = rst_next_i;
+      st_d.off = rst_off_i;
+      st_d.psn = rst_psn_i;
+      st_d.since_req = '0;
+      st_d.ack_req = 1'b0;
+      st_d.halt = 1'b0;
     end else if (state_q == SegLocal) begin
       st_d.next = st.next + 1'b1;
       st_d.off = '0;
@@ -209,7 +278,11 @@ module segmenter
       st_d.since_req = ack_req ? '0 : st.since_req + 1'b1;
       st_d.off = last ? '0 : st.off + 32'(plen);
       if (last) st_d.next = st.next + 1'b1;
+      if (st.psn == st.max_psn) st_d.max_psn = st.psn + 1'b1;
     end
+    // sent whole for the first time
+    if (!init_i && !sync_i && st.next == st.max_next && st_d.next != st.next)
+      st_d.max_next = st_d.next;
   end
 
   always_ff @(posedge clk_i) begin
@@ -221,28 +294,34 @@ module segmenter
       state_q <= SegIdle;
       pkt_valid_q <= 1'b0;
       frag_valid_q <= 1'b0;
+      inl_valid_q <= 1'b0;
+      killed_q <= 1'b0;
       used_q <= '0;
       turn_q <= '0;
     end else begin
       if (pkt_ready_i) pkt_valid_q <= 1'b0;
       if (frag_ready_i) frag_valid_q <= 1'b0;
+      if (inl_ready_i) inl_valid_q <= 1'b0;
+      if (inl_push) inl_valid_q <= 1'b1;
+      if (state_q == SegIdle) killed_q <= 1'b0;
+      else if (rst_valid_i && cpl_qp_i == m_q.qp) killed_q <= 1'b1;
       if (send) pkt_valid_q <= 1'b1;
       if (frag_push) frag_valid_q <= 1'b1;
       unique case (state_q)
         SegIdle: if (fresh) begin
           turn_q <= msg_i.turn;
           if (msg_i.turn != turn_q) used_q <= '0;
-          if (msg_i.kind != MsgWrite || overrun) state_q <= SegLocal;
+          if (msg_i.kind != MsgPackets || overrun) state_q <= SegLocal;
           else state_q <= st.off == '0 ? SegPacket : SegSeek;
         end
         SegSeek: if (seek_q < m_q.seg[0].len) state_q <= SegPacket;
         SegPacket: begin
           if (drop) state_q <= SegIdle;
-          else if (!hold_i && (closed || quantum_over)) state_q <= SegStop;
+          else if (!stall && (closed || quantum_over)) state_q <= SegStop;
           else if (send) begin
             // payload and about as much again as the headers of a packet
             if (!used_q[16]) used_q <= used_q + 17'(plen) + 17'd64;
-            if (flen != plen) state_q <= SegFragment;
+            if (!pkt_whole) state_q <= SegFragment;
             else if (last) state_q <= m_q.turn_end ? SegAgain : SegIdle;
           end
         end
@@ -250,13 +329,17 @@ module segmenter
           state_q <= !msg_end_q ? SegPacket : m_q.turn_end ? SegAgain : SegIdle;
         end
         SegStop: if (stopped) state_q <= SegIdle;
-        SegLocal: if (local_done) state_q <= m_q.turn_end ? SegAgain : SegIdle;
+        SegLocal: begin
+          if (drop) state_q <= SegIdle;
+          else if (local_done) state_q <= m_q.turn_end ? SegAgain : SegIdle;
+        end
         default: if (again_ready_i) state_q <= SegIdle;
       endcase
     end
 
     if (fresh) begin
       m_q <= msg_i;
+      if (msg_i.inl) inline_q <= inline_i;
       if (overrun) begin
         m_q.kind <= MsgBad;
         m_q.status <= msg_i.kind == MsgBad ? msg_i.status : WcStatusLocQpOpErr[3:0];
@@ -283,12 +366,18 @@ module segmenter
         m_q.seg[0].len <= m_q.seg[0].len - 32'(flen);
       end
     end
+    if (inl_push) begin
+      inl_q <= inline_q;
+      inl_len_q <= plen[6:0];
+    end
     if (send) begin
       rem_q <= rem_q - 32'(plen);
       msg_end_q <= last;
-      pkt_q <= '{qp: m_q.qp, wqe: m_q.idx, opcode: write_opcode(first, last), psn: st.psn,
-                 ack_req: ack_req, solicited: m_q.solicited && last, has_reth: first, has_imm: 1'b0,
-                 va: m_q.remote_addr, rkey: m_q.rkey, dma_len: m_q.total, imm: '0, len: plen};
+      pkt_q <= '{qp: m_q.qp, wqe: m_q.idx, psn: st.psn,
+                 opcode: packet_opcode(m_q.op, first, last, m_q.has_imm, m_q.has_inv),
+                 ack_req: ack_req, solicited: m_q.solicited && last, has_reth: first && m_q.op == OpWrite,
+                 has_imm: last && m_q.has_imm, has_ieth: last && m_q.has_inv, inl: m_q.inl,
+                 va: m_q.remote_addr, rkey: m_q.rkey, dma_len: m_q.total, imm: m_q.imm, len: plen};
     end
   end
 

@@ -7,7 +7,8 @@
 // attributes are read and tickets are taken out for its WQEs; when nothing is left to fetch, or when its
 // share of tickets is used up and others wait, the next QP follows. Nobody else waiting: the turn goes on.
 // A QP that is stopped by its window or by its message ring sleeps (bit `blocked`) until the
-// completer wakes it. Doorbell, stop, wake, and ticket are each one cycle ("operation") and never share a
+// completer wakes it; one that waits for its RNR timer (bit `paused`) sleeps until its restart. Doorbell, stop,
+// restart, wake, and ticket are each one cycle ("operation") and never share a
 // cycle, and each looks at the state as it is in that cycle: no wake-up can be lost.
 //
 // Throughput: one ticket (up to 4 WQEs) per 3 cycles with QP answers after one cycle; a doorbell takes 3.
@@ -63,6 +64,11 @@ module tx_scheduler
   // segmenter has done the last ticket of a turn: another turn
   input  logic           again_valid_i,
   output logic           again_ready_o,
+  // retries: fetch again from rst_next_i, at once or (pause) after the next restart. Never waits but for hold_i
+  input  logic           rst_valid_i,
+  input  qp_idx_t        rst_qp_i,
+  input  wqe_idx_t       rst_next_i,
+  input  logic           rst_pause_i,
   // completer moved on
   input  logic           wake_valid_i,
   output logic           wake_ready_o,
@@ -72,6 +78,7 @@ module tx_scheduler
   output gen_t           gen_a_o,
   input  qp_idx_t        gen_b_qp_i,
   output gen_t           gen_b_o,
+  output logic           gen_b_paused_o,
   input  qp_idx_t        pi_qp_i,
   output wqe_idx_t       pi_o,
   // does anyone but this QP, in this turn, want to send?
@@ -99,11 +106,13 @@ module tx_scheduler
   wqe_idx_t fetch_mem[NumQp];
   gen_t gen_mem[NumQp];
   logic [3:0] size_mem[NumQp];
-  logic [NumQp-1:0] queued_q, blocked_q;
+  logic [NumQp-1:0] queued_q, blocked_q, paused_q;
   logic [NumQp-1:0] away_q;  // queued, but back in the rotation only after its tickets are done
 
   // ---- one operation per cycle -------------------------------------------------------------------
-  typedef enum logic [2:0] {OpNone, OpHold, OpStop, OpAgain, OpWake, OpDoorbell, OpIssue} op_e;
+  typedef enum logic [2:0] {
+    OpNothing, OpHold, OpRestart, OpStop, OpAgain, OpWake, OpDoorbell, OpIssue
+  } op_e;
   op_e op;
   logic db_op_req, issue_op_req;
   logic wake_real;
@@ -113,14 +122,17 @@ module tx_scheduler
   gen_t op_gen;
   logic op_blocked, op_queued, op_away;
 
-  assign wake_real = wake_valid_i && blocked_q[wake_qp_i];
+  assign wake_real = wake_valid_i && blocked_q[wake_qp_i] && !paused_q[wake_qp_i];
 
   always_comb begin
-    op = OpNone;
+    op = OpNothing;
     op_qp = cur_q;
     if (hold_i) begin
       op = OpHold;
       op_qp = adm_qp_i;
+    end else if (rst_valid_i) begin
+      op = OpRestart;
+      op_qp = rst_qp_i;
     end else if (stop_valid_i) begin
       op = OpStop;
       op_qp = stop_qp_i;
@@ -148,6 +160,7 @@ module tx_scheduler
   assign adm_pi_o = op_pi;
   assign gen_a_o = gen_mem[gen_a_qp_i];
   assign gen_b_o = gen_mem[gen_b_qp_i];
+  assign gen_b_paused_o = paused_q[gen_b_qp_i];
   assign pi_o = pi_mem[pi_qp_i];
   assign stop_ready_o = op == OpStop;
   assign again_ready_o = op == OpAgain;
@@ -225,6 +238,7 @@ module tx_scheduler
   logic [3:0] share_q, used_q;        // tickets of this turn
   logic att_rts_q, att_stride128_q;
   logic [2:0] att_mtu_q;
+  logic [4:0] att_timeout_q;
   logic [23:0] att_pd_q;
   logic [63:0] att_base_q;
   logic [3:0] att_log_q;
@@ -275,8 +289,9 @@ module tx_scheduler
   assign turn_d = turn_open_q && turn_qp_q == cur_q ? turn_q : turn_q + 1'b1;
 
   assign tkt_valid_o = op == OpIssue && issue;
-  assign tkt_o = '{qp: cur_q, gen: op_gen, turn: turn_d, turn_end: turn_over, first: op_fetch, count: count,
-                   stride128: att_stride128_q, mtu: att_mtu_q, pd: att_pd_q};
+  assign tkt_o = '{qp: cur_q, gen: op_gen, turn: turn_d, turn_end: turn_over, first: op_fetch,
+                   count: count, stride128: att_stride128_q, mtu: att_mtu_q,
+                   timeout: att_timeout_q, pd: att_pd_q};
   assign tkt_base_o = att_base_q;
   assign tkt_slot_o = slot;
 
@@ -318,12 +333,13 @@ module tx_scheduler
           end
         end
       endcase
-      if (op == OpStop) turn_open_q <= 1'b0;
+      if (op == OpStop || op == OpRestart) turn_open_q <= 1'b0;
     end
     if (qpb_rsp_valid_i) begin
       att_rts_q <= qpb_rsp_i.state == QpRts;
       att_stride128_q <= qpb_rsp_i.sq_stride128;
       att_mtu_q <= qpb_rsp_i.path_mtu;
+      att_timeout_q <= qpb_rsp_i.timeout;
       att_pd_q <= qpb_rsp_i.pd;
       att_base_q <= qpb_rsp_i.sq_addr;
       att_log_q <= qpb_rsp_i.log_sq_size;
@@ -336,6 +352,7 @@ module tx_scheduler
 
   always_comb begin
     unique case (op)
+      OpRestart: push = !rst_pause_i && (!op_queued || op_away);
       OpStop: push = !stop_closed_i && (!op_queued || op_away);
       OpAgain: push = op_away;
       OpWake: push = !op_queued;
@@ -349,14 +366,22 @@ module tx_scheduler
       queued_q <= '0;
       blocked_q <= '0;
       away_q <= '0;
+      paused_q <= '0;
     end else begin
       if (push) queued_q[op_qp] <= 1'b1;
       else if (op == OpIssue ? !issue || exhausted :
-               op_away && (op == OpStop || (op == OpHold && init_i))) queued_q[op_qp] <= 1'b0;
+               op_away && (op == OpStop || op == OpRestart || (op == OpHold && init_i))) queued_q[op_qp] <= 1'b0;
       if (op == OpIssue && turn_over) away_q[op_qp] <= 1'b1;
-      else if (op == OpStop || op == OpAgain || (op == OpHold && init_i)) away_q[op_qp] <= 1'b0;
+      else if (op == OpStop || op == OpRestart || op == OpAgain || (op == OpHold && init_i)) away_q[op_qp] <= 1'b0;
       unique case (op)
-        OpHold: if (init_i) blocked_q[op_qp] <= 1'b0;
+        OpHold: if (init_i) begin
+          blocked_q[op_qp] <= 1'b0;
+          paused_q[op_qp] <= 1'b0;
+        end
+        OpRestart: begin
+          blocked_q[op_qp] <= rst_pause_i;
+          paused_q[op_qp] <= rst_pause_i;
+        end
         OpStop: if (stop_closed_i) blocked_q[op_qp] <= 1'b1;
         OpWake: blocked_q[op_qp] <= 1'b0;
         OpIssue: if (out_of_room) blocked_q[op_qp] <= 1'b1;
@@ -364,10 +389,11 @@ module tx_scheduler
       endcase
     end
     if (db_taken || (op == OpHold && init_i)) pi_mem[op_qp] <= init_i ? '0 : db_pi_q;
-    if (op == OpStop || tkt_valid_o || (op == OpHold && init_i)) begin
-      fetch_mem[op_qp] <= init_i ? '0 : op == OpStop ? stop_next_i : op_fetch + 16'(count);
+    if (op == OpStop || op == OpRestart || tkt_valid_o || (op == OpHold && init_i)) begin
+      fetch_mem[op_qp] <= init_i ? '0 : op == OpStop ? stop_next_i :
+                          op == OpRestart ? rst_next_i : op_fetch + 16'(count);
     end
-    if (op == OpStop || (op == OpHold && init_i)) gen_mem[op_qp] <= op_gen + 1'b1;
+    if (op == OpStop || op == OpRestart || (op == OpHold && init_i)) gen_mem[op_qp] <= op_gen + 1'b1;
     // the segmenter is held while a QP is cleared
     if (size_we_i || init_i) size_mem[init_i ? op_qp : size_qp_i] <= init_i ? 4'd10 : size_lg_i;
   end

@@ -191,7 +191,7 @@ module wqe_fetch
                   last: skip_done || pos_last, qp: head.qp, gen: head.gen, turn: head.turn,
                   turn_end: head.turn_end && !skip_done && pos_last,
                   idx: head.first + 16'(pos_q), stride128: head.stride128, mtu: head.mtu,
-                  pd: head.pd};
+                  timeout: head.timeout, pd: head.pd};
     end
   end
 

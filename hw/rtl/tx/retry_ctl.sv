@@ -1,0 +1,260 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Decides when a QP sends again, waits or gives up (IBTA 9.7.5.2, 9.7.6, 9.9.2.4.2), and keeps its timer.
+//
+// The completer asks once per job, when it has taken over everything that was acknowledged (ask_valid_i); the answer
+// is there in the same cycle:
+//   progress             both retry counts start again; the transport timer starts again, or stops when
+//                        nothing is outstanding
+//   NAK sequence error   one restart, counted; not counted and ignored when the place was set back already
+//                        and nothing was sent since, and while the RNR timer runs (unless packets at or after the refused
+//                        one were acknowledged meanwhile)
+//   RNR NAK              restart and pause until the RNR timer expires (table 46 by code); counted, 7 = for ever
+//   transport timer      restart, counted. 4.096 us * 2^timeout, timeout 0: none
+// `retry_cnt` and `rnr_retry` bound restarts without progress; the one after that fails the oldest WQE.
+//
+// Timers: one deadline per QP in ticks of 256 cycles of time_i, in a RAM that is read at one QP per cycle. A timer
+// never fires early; it fires at most 3 ticks (768 cycles) late, plus the time that timers which fire at once
+// wait for each other. Only time_i is looked at, so time may jump. The transport timer starts with the first packet sent
+// while it is off; a restart stops it, its first packet starts it again.
+//
+// wake_o: no timer fires before that time; it is the time of the earliest one, or earlier while the scan has not
+// seen yet that a timer was moved or stopped. wake_valid_o falls when that time has come.
+//
+// Throughput: one decision and one start per cycle, never both. Back-pressure: exp waits, the scan with it.
+
+module retry_ctl
+  import rnic_pkg::*;
+  import requester_pkg::*;
+#(
+  parameter int unsigned ClkPs = 4000
+) (
+  input  logic         clk_i,
+  input  logic         rst_ni,
+  // verilator lint_off UNUSEDSIGNAL
+  input  logic [63:0]  time_i,   // ticks of 256 cycles
+  // verilator lint_on UNUSEDSIGNAL
+  // a packet was sent; not in the same cycle as ask_valid_i
+  input  logic         sent_valid_i,
+  input  qp_idx_t      sent_qp_i,
+  input  logic [4:0]   sent_timeout_i,
+  // decisions
+  input  logic         ask_valid_i,
+  input  qp_idx_t      ask_qp_i,
+  input  retry_ask_t   ask_i,
+  output retry_act_t   act_o,
+  // QP failed or is new: no timer, no counts
+  input  logic         off_valid_i,
+  input  qp_idx_t      off_qp_i,
+  // a timer expired; fired_o: that of fired_qp_i did and was not moved since
+  output logic         exp_valid_o,
+  input  logic         exp_ready_i,
+  output qp_idx_t      exp_qp_o,
+  input  qp_idx_t      fired_qp_i,
+  output logic         fired_o,
+  output logic         wake_valid_o,
+  output logic [63:0]  wake_o,
+  output logic         ev_timeout_o,
+  output logic         ev_nak_seq_o,
+  output logic         ev_rnr_o
+);
+
+  localparam int unsigned TickW = 48;
+  typedef logic [TickW-1:0] tick_t;
+  // Ticks per 4.096 us and per 10 us in 1/65536, rounded up: 4.096 us = 16000 ps * 256, 10 us = 39062.5 ps * 256.
+  localparam logic [47:0] TransportStep = 48'((64'd1_048_576_000 + 64'(ClkPs) - 1) / 64'(ClkPs));
+  localparam logic [47:0] RnrStep = 48'((64'd2_560_000_000 + 64'(ClkPs) - 1) / 64'(ClkPs));
+
+  // verilator lint_off UNUSEDSIGNAL
+  // Fractions of a tick end in the low bits.
+  // Ticks of a transport timeout, rounded up; one more because the present tick has begun.
+  function automatic tick_t transport_ticks(input logic [4:0] code);
+    logic [79:0] t;
+    t = (80'(TransportStep) << code) + 80'h1ffff;
+    return t[16+:TickW];
+  endfunction
+  // IBTA table 46: code 1 is 10 us, code n above is 20 or 30 us times a power of two, code 0 the 32nd.
+  function automatic tick_t rnr_ticks(input logic [4:0] code);
+    logic [5:0] n;
+    logic [49:0] unit;
+    logic [79:0] t;
+    n = code == '0 ? 6'd32 : {1'b0, code};
+    unit = n[0] && code != 5'd1 ? 50'(RnrStep) + (50'(RnrStep) << 1) : 50'(RnrStep) << 1;
+    if (code == 5'd1) t = 80'(RnrStep);
+    else t = 80'(unit) << (n[5:1] - 5'd1);
+    t = t + 80'h1ffff;
+    return t[16+:TickW];
+  endfunction
+  // verilator lint_on UNUSEDSIGNAL
+  function automatic tick_t earliest(input tick_t a, input logic use_b, input tick_t b);
+    return use_b && b < a ? b : a;
+  endfunction
+
+  tick_t now;
+  assign now = time_i[8+:TickW];
+
+  // ---- state per QP --------------------------------------------------------------------------------
+  typedef struct packed {
+    logic [2:0] retry;   // restarts without progress
+    logic [2:0] rnr;
+  } count_t;
+  logic [NumQp-1:0] armed_q, expired_q, waiting_q;  // waiting: for the RNR timer
+  count_t count_mem[NumQp];
+
+  // ---- decision ------------------------------------------------------------------------------------
+  count_t cnt, cnt_d;
+  logic waiting, waiting_d, arm, disarm;
+  retry_act_t act;
+  assign waiting = waiting_q[ask_qp_i];
+  assign cnt = count_mem[ask_qp_i];
+  assign act_o = act;
+
+  always_comb begin
+    act = '0;
+    arm = 1'b0;
+    disarm = 1'b0;
+    waiting_d = waiting;
+    cnt_d = ask_i.progress ? '0 : cnt;
+    if (ask_valid_i) begin
+      unique case (ask_i.cause)
+        CauseAck: begin
+          act.restart = waiting ? ask_i.progress : ask_i.behind;
+          if (ask_i.progress) begin
+            waiting_d = 1'b0;
+            arm = ask_i.outstanding;
+            disarm = !ask_i.outstanding;
+          end
+        end
+        CauseNakSeq: begin
+          if (!waiting && ask_i.rewound && !ask_i.progress) begin
+            act.restart = ask_i.behind;
+          end else if (!waiting || ask_i.progress) begin
+            act.fail = cnt_d.retry >= ask_i.retry_cnt;
+            act.restart = !act.fail;
+            cnt_d.retry = cnt_d.retry + 1'b1;
+            waiting_d = 1'b0;
+            disarm = 1'b1;
+          end
+        end
+        CauseRnr: begin
+          if (!waiting || ask_i.progress) begin
+            act.fail_rnr = ask_i.rnr_retry != 3'd7 && cnt_d.rnr >= ask_i.rnr_retry;
+            act.fail = act.fail_rnr;
+            act.restart = !act.fail;
+            act.pause = !act.fail;
+            cnt_d.rnr = cnt_d.rnr == 3'd7 ? 3'd7 : cnt_d.rnr + 1'b1;
+            waiting_d = !act.fail;
+            arm = !act.fail;
+            disarm = act.fail;
+          end
+        end
+        default: begin
+          disarm = 1'b1;
+          waiting_d = 1'b0;
+          if (waiting) begin
+            act.restart = 1'b1;
+          end else if (ask_i.outstanding) begin
+            act.fail = cnt.retry >= ask_i.retry_cnt;
+            act.restart = !act.fail;
+            cnt_d.retry = cnt.retry + 1'b1;
+          end
+        end
+      endcase
+    end
+  end
+
+  // ---- deadlines -----------------------------------------------------------------------------------
+  logic ask_arm, sent_arm, we, on, off;
+  qp_idx_t we_qp;
+  tick_t deadline;
+  assign ask_arm = arm && (ask_i.cause == CauseRnr || ask_i.timeout != '0);
+  assign sent_arm = sent_valid_i && sent_timeout_i != '0 && !armed_q[sent_qp_i];
+  assign on = ask_arm || sent_arm;
+  assign off = disarm || (arm && !ask_arm);
+  assign we = on;
+  assign we_qp = ask_valid_i ? ask_qp_i : sent_qp_i;
+  always_comb begin
+    deadline = now;
+    if (ask_arm && ask_i.cause == CauseRnr) deadline = now + rnr_ticks(ask_i.rnr_code);
+    else if (on) deadline = now + transport_ticks(ask_arm ? ask_i.timeout : sent_timeout_i);
+  end
+
+  logic any, scan, rd_q, stale_q, exp_valid_q, hit, live, last;
+  qp_idx_t scan_q, rd_qp_q, exp_qp_q;
+  tick_t rdata, scan_min_q, scan_min, wake_q;
+  assign any = armed_q != '0;
+  assign scan = any && !exp_valid_q && !hit;
+
+  rnic_ram #(.Width(TickW), .Depth(NumQp)) u_deadline (
+    .clk_i,
+    .we_i(we), .waddr_i(we_qp), .wdata_i(deadline),
+    .re_i(scan), .raddr_i(scan_q), .rdata_o(rdata)
+  );
+
+  // a deadline written while it is read is left to the next round
+  assign live = rd_q && armed_q[rd_qp_q] && !expired_q[rd_qp_q] && !stale_q &&
+                !(we && we_qp == rd_qp_q);
+  assign hit = live && now >= rdata;
+  assign last = rd_q && rd_qp_q == '1;
+  assign scan_min = live && !hit && rdata < scan_min_q ? rdata : scan_min_q;
+
+  assign exp_valid_o = exp_valid_q;
+  assign exp_qp_o = exp_qp_q;
+  assign fired_o = expired_q[fired_qp_i];
+  assign wake_valid_o = !any || wake_q > now;
+  assign wake_o = any ? 64'({wake_q, 8'd0}) : '1;
+
+  always_ff @(posedge clk_i) begin
+    if (!rst_ni) begin
+      armed_q <= '0;
+      expired_q <= '0;
+      waiting_q <= '0;
+      exp_valid_q <= 1'b0;
+      rd_q <= 1'b0;
+      stale_q <= 1'b0;
+      scan_q <= '0;
+      scan_min_q <= '1;
+      wake_q <= '1;
+      ev_timeout_o <= 1'b0;
+      ev_nak_seq_o <= 1'b0;
+      ev_rnr_o <= 1'b0;
+    end else begin
+      rd_q <= scan;
+      if (any) begin
+        stale_q <= we && we_qp == scan_q;
+        if (scan) scan_q <= scan_q + 1'b1;
+      end
+      if (exp_ready_i) exp_valid_q <= 1'b0;
+      if (hit) begin
+        exp_valid_q <= 1'b1;
+        expired_q[rd_qp_q] <= 1'b1;
+      end
+      if (on) begin
+        armed_q[we_qp] <= 1'b1;
+        expired_q[we_qp] <= 1'b0;
+      end else if (off) begin
+        armed_q[ask_qp_i] <= 1'b0;
+        expired_q[ask_qp_i] <= 1'b0;
+      end
+      if (ask_valid_i) waiting_q[ask_qp_i] <= waiting_d;
+      if (off_valid_i) begin
+        armed_q[off_qp_i] <= 1'b0;
+        expired_q[off_qp_i] <= 1'b0;
+        waiting_q[off_qp_i] <= 1'b0;
+      end
+      // earliest deadline: exact after each round, and never later than a deadline in between
+      if (rd_q || on) begin
+        wake_q <= earliest(!any ? '1 : last ? scan_min : wake_q, on, deadline);
+        scan_min_q <= earliest(!any || last ? '1 : scan_min, on, deadline);
+      end
+      ev_timeout_o <= ask_valid_i && ask_i.cause == CauseTimer && !waiting && ask_i.outstanding;
+      ev_nak_seq_o <= ask_valid_i && ask_i.cause == CauseNakSeq;
+      ev_rnr_o <= ask_valid_i && ask_i.cause == CauseRnr;
+    end
+    if (hit) exp_qp_q <= rd_qp_q;
+    if (scan) rd_qp_q <= scan_q;
+    if (ask_valid_i || off_valid_i)
+      count_mem[off_valid_i ? off_qp_i : ask_qp_i] <= off_valid_i ? '0 : cnt_d;
+  end
+
+endmodule
