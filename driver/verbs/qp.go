@@ -446,6 +446,17 @@ type ConnectConfig struct {
 	Access  Access
 	PSN     uint32 // first PSN this side sends
 	AH      AHAttr // DGID and DMAC are taken from Remote
+	// Timeout is the transport timer, 4.096 us * 2^Timeout, 0: none; nil: 14. RetryCnt and RNRRetry bound the
+	// repetitions without progress, RNRRetry 7: no bound; nil: 7.
+	Timeout, RetryCnt, RNRRetry *uint8
+}
+
+// orDefault gives p, or a pointer to v if p is nil.
+func orDefault(p *uint8, v uint8) *uint8 {
+	if p != nil {
+		return p
+	}
+	return &v
 }
 
 // Connect takes the QP from RESET through INIT and RTR to RTS with peer.
@@ -462,7 +473,7 @@ func (qp *QP) Connect(peer Remote, cfg ConnectConfig) error {
 		{State: Of(StateInit), Access: &cfg.Access},
 		{State: Of(StateRTR), PathMTU: &cfg.PathMTU, DestQPN: &peer.QPN, RQPSN: &peer.PSN, AH: &ah,
 			MinRNRTimer: Of(uint8(12)), MaxDestRdAtomic: Of(uint8(0))},
-		{State: Of(StateRTS), SQPSN: &cfg.PSN, Timeout: Of(uint8(14)), RetryCnt: Of(uint8(7)), RNRRetry: Of(uint8(7)),
+		{State: Of(StateRTS), SQPSN: &cfg.PSN, Timeout: orDefault(cfg.Timeout, 14), RetryCnt: orDefault(cfg.RetryCnt, 7), RNRRetry: orDefault(cfg.RNRRetry, 7),
 			MaxRdAtomic: Of(uint8(0))},
 	} {
 		if err := qp.Modify(step); err != nil {

@@ -4,7 +4,9 @@
 //
 // Every packet, fragment and completion is compared with what the posted WQEs call for: opcode, PSN,
 // lengths, addresses, AckReq, order, status. Phases: random traffic at several windows and latencies, every
-// error, failed QPs brought up again, bad doorbells, drain and reset under load, fairness, speed.
+// error, failed QPs brought up again, bad doorbells, drain and reset under load, fairness, speed; loss recovery
+// against a peer that receives as IBTA 9.7.4 says: lost packets, late, lost and doubled acknowledges, RNR, silence. Time
+// jumps to the next timer when nothing else is under way.
 
 module requester_tb
   import rnic_pkg::*;
@@ -129,7 +131,11 @@ module requester_tb
   logic [31:0] d_rkey[NQ][Ring];
   bit d_signaled[NQ][Ring];
   bit d_se[NQ][Ring];
-  bit d_known[NQ][Ring];               // the CQE shows opcode rdma_write even if it fails
+  bit d_known[NQ][Ring];               // the CQE shows the operation even if it fails
+  logic [7:0] d_op[NQ][Ring];          // WQE opcode
+  logic [31:0] d_imm[NQ][Ring];        // as on the wire, a number
+  bit d_inl[NQ][Ring];
+  logic [InlineBytes*8-1:0] d_data[NQ][Ring];
   psn_t d_last[NQ][Ring];
 
   logic [15:0] r_pi[NQ], r_rung[NQ], r_send[NQ], r_done[NQ];
@@ -146,6 +152,24 @@ module requester_tb
   logic [7:0] inject_syn[NQ];          // syndrome, or 0 for a failed payload read
   bit dead[NQ];                        // QP was reset: nothing of it may appear
   longint sent_bytes[NQ];
+
+  // loss recovery
+  localparam int Log = 4096;           // packets remembered per QP
+  int p_wqe[NQ][Log];                  // WQE and offset by PSN
+  logic [31:0] p_off[NQ][Log];
+  psn_t next_psn[NQ];                  // PSN that follows the last packet
+  bit lossy[NQ];                       // the peer is the receiver below
+  int drop_pc[NQ], ackdrop_pc[NQ], rnr_pc[NQ];
+  bit black[NQ];                       // the peer hears nothing
+  int rnr_first[NQ];                   // refuse that many times, -1: for ever
+  psn_t e_psn[NQ];                     // PSN the receiver expects
+  bit e_nak[NQ];                       // it has sent its NAK for the gap
+  int rnr_code[NQ];                    // -1: random short ones
+  longint rnr_from[NQ], rnr_until[NQ]; // nobody sends in between
+  int n_una[NQ];                       // transmissions of the oldest packet
+  longint una_time[NQ];
+  int n_again = 0, n_timeout = 0, n_nak_seq = 0, n_rnr = 0, n_rewind = 0, n_jump = 0, n_inl = 0, n_late = 0;
+  bit jump_ok = 0;
 
   logic [511:0] mem[longint unsigned];
   bit mem_bad[longint unsigned];
@@ -180,7 +204,7 @@ module requester_tb
     longint unsigned line;
     s = int'(r_pi[q]) % Ring;
     w = '0;
-    w.opcode = nop ? WqeOpcodeNop : WqeOpcodeRdmaWrite;
+    w.opcode = nop ? WqeOpcodeNop : 8'(rnd(1, 5));
     w.signaled = signaled;
     w.solicited = chance(30);
     w.index = r_pi[q];
@@ -196,6 +220,9 @@ module requester_tb
     d_signaled[q][s] = signaled;
     d_se[q][s] = w.solicited;
     d_known[q][s] = 1;
+    d_op[q][s] = w.opcode;
+    d_imm[q][s] = w.opcode == WqeOpcodeSendInv ? w.imm : {w.imm[7:0], w.imm[15:8], w.imm[23:16], w.imm[31:24]};
+    d_inl[q][s] = 0;
     victim = rnd(0, nsge > 0 ? nsge - 1 : 0);
     for (int i = 0; i < nsge && i < 4 * one; i++) begin
       m = rnd(0, 3);
@@ -221,6 +248,15 @@ module requester_tb
       end else if (chance(50)) begin
         w.sge[i].lkey = $urandom();  // an empty SGE is not checked
       end
+    end
+    if (bad == BadNone && !nop && d_total[q][s] <= (stride_of(q) == 128 ? 32'd96 : 32'd32) && chance(60)) begin
+      d_inl[q][s] = 1;
+      d_n[q][s] = 0;
+      w.inline_data = 1;
+      w.inline_len = 16'(d_total[q][s]);
+      w.num_sge = 8'($urandom());
+      for (int i = 0; i < 24 * one; i++) w[256 + 32 * i +: 32] = $urandom();
+      d_data[q][s] = w[1023:256];
     end
     case (bad)
       BadOpcode: begin
@@ -336,49 +372,139 @@ module requester_tb
   typedef struct packed {logic [63:0] due; logic [15:0] idx;} ask_t;
   ask_t asks0[$], asks1[$], asks2[$], mr_asks[$];
   tx_frag_t frag_exp[$], frag_got[$];
+  typedef struct packed {logic [6:0] len; logic [InlineBytes*8-1:0] data;} inl_t;
+  inl_t inl_exp[$], inl_got[$];
 
   task automatic schedule_ack(int q, psn_t psn, logic [7:0] syn, int extra);
     acks.push_back({64'(cyc + rnd(ack_lat_min, ack_lat_max) + extra), qidx[q], psn_t'(psn), 8'(syn), 16'('0)});
   endtask
 
+  // opcode by IBTA table 38
+  function automatic logic [7:0] opcode_of(logic [7:0] wqe_op, bit first, bit last);
+    if (wqe_op == WqeOpcodeRdmaWrite || wqe_op == WqeOpcodeRdmaWriteImm) begin
+      if (!last) return first ? 8'h06 : 8'h07;
+      if (wqe_op == WqeOpcodeRdmaWriteImm) return first ? 8'h0b : 8'h09;
+      return first ? 8'h0a : 8'h08;
+    end
+    if (!last) return first ? 8'h00 : 8'h01;
+    case (wqe_op)
+      WqeOpcodeSendImm: return first ? 8'h05 : 8'h03;
+      WqeOpcodeSendInv: return first ? 8'h17 : 8'h16;
+      default: return first ? 8'h04 : 8'h02;
+    endcase
+  endfunction
+
+  // time of an RNR code in cycles of 4 ns (IBTA table 46, in units of 10 us)
+  function automatic longint rnr_cycles(int code);
+    automatic int table46[32] = '{65536, 1, 2, 3, 4, 6, 8, 12, 16, 24, 32, 48, 64, 96, 128, 192, 256, 384, 512, 768,
+                                  1024, 1536, 2048, 3072, 4096, 6144, 8192, 12288, 16384, 24576, 32768, 49152};
+    return longint'(table46[code]) * 2500;
+  endfunction
+
+  task automatic reply(int q, psn_t psn, logic [7:0] syn);
+    if (chance(ackdrop_pc[q])) return;
+    schedule_ack(q, psn, syn, 0);
+    if (noisy && chance(10)) schedule_ack(q, psn, syn, rnd(0, 3000));
+  endtask
+
+  // the peer of a lossy QP
+  task automatic receive(int q);
+    int code;
+    if (black[q] || chance(drop_pc[q])) return;
+    if (pkt.psn == e_psn[q]) begin
+      e_nak[q] = 0;
+      if (rnr_first[q] != 0 || chance(rnr_pc[q])) begin
+        if (rnr_first[q] > 0) rnr_first[q]--;
+        code = rnr_code[q] >= 0 ? rnr_code[q] : rnd(1, 4);
+        reply(q, pkt.psn, 8'h20 | 8'(code));
+        return;
+      end
+      e_psn[q] = e_psn[q] + 1;
+      if (pkt.ack_req || chance(5)) reply(q, pkt.psn, SynAck);
+    end else if (psn_gt(pkt.psn, e_psn[q])) begin
+      if (!e_nak[q]) reply(q, e_psn[q], SynNakSeq);
+      e_nak[q] = 1;
+    end else begin
+      reply(q, e_psn[q] - 1, SynAck);
+    end
+  endtask
+
   task automatic check_packet;
-    int q, s, len, mtu, need, run, pos, left, cut;
-    bit first, last, must;
+    int q, s, len, mtu, need, run, pos, left, cut, slot;
+    bit first, last, must, again;
+    logic [31:0] off;
     logic [7:0] op;
     if (qnum[pkt.qp] < 0) $fatal(1, "packet of an unknown QP %0d", pkt.qp);
     q = qnum[pkt.qp];
     if (dead[q]) $fatal(1, "packet of QP %0d after its reset", q);
     n_pkt++;
     last_progress = cyc;
-    // NOPs have no packets
-    while (d_kind[q][int'(r_send[q]) % Ring] == 1 && r_send[q] != r_rung[q]) r_send[q] = r_send[q] + 1;
-    s = int'(r_send[q]) % Ring;
-    if (pkt.wqe !== r_send[q] || r_send[q] == r_rung[q])
-      $fatal(1, "QP %0d sends WQE %0d, next is %0d of %0d", q, pkt.wqe, r_send[q], r_rung[q]);
+    again = psn_gt(r_psn[q], pkt.psn);
+    if (pkt.psn !== next_psn[q]) begin
+      // set back, or forward to what was acknowledged
+      if (!lossy[q]) $fatal(1, "QP %0d PSN %h, want %h", q, pkt.psn, next_psn[q]);
+      n_rewind++;
+      r_since[q] = 0;
+      if (psn_gt(pkt.psn, next_psn[q])) n_late++;
+      if (psn_gt(pkt.psn, r_una[q])) $fatal(1, "QP %0d goes to PSN %h, oldest %h", q, pkt.psn, r_una[q]);
+    end
+    next_psn[q] = pkt.psn + 1;
+    slot = int'(pkt.psn) % Log;
+    if (again) begin
+      s = p_wqe[q][slot] % Ring;
+      off = p_off[q][slot];
+      if (pkt.wqe !== 16'(p_wqe[q][slot])) $fatal(1, "QP %0d PSN %h: WQE %0d, was %0d", q, pkt.psn, pkt.wqe, p_wqe[q][slot]);
+      if (tim > rnr_from[q] && tim < rnr_until[q]) $fatal(1, "QP %0d sends %0d cycles before its RNR timer's end", q, rnr_until[q] - tim);
+    end else begin
+      // NOPs have no packets
+      while (d_kind[q][int'(r_send[q]) % Ring] == 1 && r_send[q] != r_rung[q]) r_send[q] = r_send[q] + 1;
+      s = int'(r_send[q]) % Ring;
+      off = r_off[q];
+      p_wqe[q][slot] = int'(r_send[q]);
+      p_off[q][slot] = off;
+      if (pkt.wqe !== r_send[q] || r_send[q] == r_rung[q])
+        $fatal(1, "QP %0d sends WQE %0d, next is %0d of %0d", q, pkt.wqe, r_send[q], r_rung[q]);
+      if (pkt.psn !== r_psn[q]) $fatal(1, "QP %0d PSN %h, want %h", q, pkt.psn, r_psn[q]);
+    end
     if (d_kind[q][s] != 0) $fatal(1, "QP %0d sends WQE %0d, which is bad", q, pkt.wqe);
     mtu = mtu_of(q);
-    first = r_off[q] == 0;
-    len = int'(d_total[q][s]) - int'(r_off[q]);
+    first = off == 0;
+    len = int'(d_total[q][s]) - int'(off);
     last = len <= mtu;
     if (!last) len = mtu;
-    op = first ? (last ? 8'h0a : 8'h06) : (last ? 8'h08 : 8'h07);
-    if (pkt.opcode !== op) $fatal(1, "QP %0d WQE %0d off %0d: opcode %h, want %h", q, pkt.wqe, r_off[q], pkt.opcode, op);
-    if (pkt.psn !== r_psn[q]) $fatal(1, "QP %0d PSN %h, want %h", q, pkt.psn, r_psn[q]);
-    if (int'(pkt.len) != len) $fatal(1, "QP %0d WQE %0d off %0d: len %0d, want %0d", q, pkt.wqe, r_off[q], pkt.len, len);
-    if (pkt.has_reth !== first || pkt.has_imm) $fatal(1, "extended headers");
-    if (first && (pkt.va !== d_raddr[q][s] || pkt.rkey !== d_rkey[q][s] || pkt.dma_len !== d_total[q][s]))
+    op = opcode_of(d_op[q][s], first, last);
+    if (pkt.opcode !== op) $fatal(1, "QP %0d WQE %0d off %0d: opcode %h, want %h", q, pkt.wqe, off, pkt.opcode, op);
+    if (int'(pkt.len) != len) $fatal(1, "QP %0d WQE %0d off %0d: len %0d, want %0d", q, pkt.wqe, off, pkt.len, len);
+    if (pkt.has_reth !== (op inside {8'h06, 8'h0a, 8'h0b}) || pkt.has_imm !== (op inside {8'h03, 8'h05, 8'h09, 8'h0b}) ||
+        pkt.has_ieth !== (op inside {8'h16, 8'h17})) $fatal(1, "extended headers of %h", op);
+    if (pkt.has_reth && (pkt.va !== d_raddr[q][s] || pkt.rkey !== d_rkey[q][s] || pkt.dma_len !== d_total[q][s]))
       $fatal(1, "QP %0d WQE %0d: RETH", q, pkt.wqe);
+    if ((pkt.has_imm || pkt.has_ieth) && pkt.imm !== d_imm[q][s]) $fatal(1, "QP %0d WQE %0d: immediate %h, want %h", q, pkt.wqe, pkt.imm, d_imm[q][s]);
     if (pkt.solicited !== (last && d_se[q][s])) $fatal(1, "QP %0d WQE %0d: SE", q, pkt.wqe);
+    if (pkt.inl !== d_inl[q][s]) $fatal(1, "QP %0d WQE %0d: inline", q, pkt.wqe);
     r_since[q]++;
     must = last || (req_interval != 0 && r_since[q] >= int'(req_interval));
     if (must && !pkt.ack_req) $fatal(1, "QP %0d PSN %h: no AckReq", q, pkt.psn);
     if (!must && pkt.ack_req) unexplained_req++;
     if (pkt.ack_req) r_since[q] = 0;
-    if (check_window && 24'(pkt.psn - r_una[q]) >= 24'(window)) $fatal(1, "QP %0d: window passed", q);
-    // fragments of this packet
+    if (check_window && psn_ge(pkt.psn, r_una[q]) && 24'(pkt.psn - r_una[q]) >= 24'(window)) $fatal(1, "QP %0d: window passed", q);
+    if (pkt.psn == r_una[q]) begin
+      n_una[q]++;
+      // a timeout is never early, and late by the scan and the way from memory only
+      if (black[q] && n_una[q] > 1) begin
+        if (tim - una_time[q] < (64'd1024 << qp_tab[pkt.qp].timeout)) $fatal(1, "QP %0d: timer early", q);
+        if (tim - una_time[q] > (64'd1024 << qp_tab[pkt.qp].timeout) + 768 + 2500) $fatal(1, "QP %0d: timer %0d cycles late", q, tim - una_time[q] - (64'd1024 << qp_tab[pkt.qp].timeout));
+      end
+      una_time[q] = tim;
+    end
+    // payload of this packet
+    if (d_inl[q][s] && len != 0) begin
+      inl_exp.push_back({7'(len), d_data[q][s]});
+      n_inl++;
+    end
     pos = 0;
     left = len;
-    need = int'(r_off[q]);
+    need = int'(off);
     for (int i = 0; i < d_n[q][s]; i++) begin
       run = int'(d_len[q][s][i]);
       if (need >= pos && need < pos + run && left > 0) begin
@@ -392,16 +518,22 @@ module requester_tb
       pos += run;
     end
     sent_bytes[q] += longint'(len);
-    r_psn[q] = r_psn[q] + 1;
-    if (last) begin
-      d_last[q][s] = pkt.psn;
-      r_off[q] = 0;
-      r_send[q] = r_send[q] + 1;
-    end else begin
-      r_off[q] += 32'(len);
+    if (!again) begin
+      r_psn[q] = r_psn[q] + 1;
+      if (last) begin
+        d_last[q][s] = pkt.psn;
+        r_off[q] = 0;
+        r_send[q] = r_send[q] + 1;
+      end else begin
+        r_off[q] += 32'(len);
+      end
     end
     // the peer
-    if (silent[q]) begin
+    if (lossy[q]) begin
+      receive(q);
+      if (noisy && chance(2)) schedule_ack(q, pkt.psn + psn_t'(rnd(70000, 8000000)), SynAck, 0);
+      if (noisy && chance(2)) schedule_ack(q, pkt.psn - psn_t'(rnd(70000, 8000000)), chance(50) ? SynNakSeq : 8'h21, 0);
+    end else if (silent[q]) begin
     end else if (inject[q] != 0 && chance(inject[q])) begin
       silent[q] = 1;
       fail_idx[q] = int'(pkt.wqe);
@@ -427,6 +559,11 @@ module requester_tb
       end
     end
   endtask
+
+  function automatic logic [7:0] cqe_op(int q, int s);
+    if (d_op[q][s] == WqeOpcodeNop) return 8'd0;
+    return d_op[q][s] inside {WqeOpcodeRdmaWrite, WqeOpcodeRdmaWriteImm} ? CqeOpcodeRdmaWrite : CqeOpcodeSend;
+  endfunction
 
   task automatic check_cqe;
     int q, s;
@@ -460,7 +597,8 @@ module requester_tb
         if (16'(r_send[q] - cqe.index) == 0 || 16'(r_send[q] - cqe.index) > 16'd200) $fatal(1, "QP %0d: WQE %0d not sent", q, cqe.index);
         if (!psn_gt(r_una[q], d_last[q][s])) $fatal(1, "QP %0d: WQE %0d not acknowledged", q, cqe.index);
       end
-      if (cqe.opcode !== (d_kind[q][s] == 1 ? 8'd0 : CqeOpcodeRdmaWrite)) $fatal(1, "CQE opcode");
+      if (cqe.opcode !== cqe_op(q, s)) $fatal(1, "CQE opcode");
+      if (lossy[q] && d_kind[q][s] == 0 && !psn_gt(e_psn[q], d_last[q][s])) $fatal(1, "QP %0d: WQE %0d completes, but was not received", q, cqe.index);
       if (fail_idx[q] >= 0 && cqe.index == 16'(fail_idx[q])) $fatal(1, "QP %0d: failing WQE succeeds", q);
     end else if (cqe.status == WcStatusWrFlushErr) begin
       n_flush++;
@@ -474,13 +612,13 @@ module requester_tb
       if (d_kind[q][s] > 1) begin
         n_local++;
         if (int'(cqe.status) != d_kind[q][s] - 16) $fatal(1, "QP %0d: status %0d, want %0d", q, cqe.status, d_kind[q][s] - 16);
-        if (cqe.opcode !== (d_known[q][s] ? CqeOpcodeRdmaWrite : CqeOpcodeError)) $fatal(1, "error opcode %0d", cqe.opcode);
+        if (cqe.opcode !== (d_known[q][s] ? cqe_op(q, s) : CqeOpcodeError)) $fatal(1, "error opcode %0d", cqe.opcode);
         if (cqe.syndrome != 0) $fatal(1, "syndrome");
       end else begin
-        if (16'(fail_idx[q]) !== cqe.index || fail_idx[q] < 0) $fatal(1, "QP %0d: WQE %0d fails (%0d), expected %0d", q, cqe.index, cqe.status, fail_idx[q]);
+        if (fail_idx[q] != -2 && (16'(fail_idx[q]) !== cqe.index || fail_idx[q] < 0)) $fatal(1, "QP %0d: WQE %0d fails (%0d), expected %0d", q, cqe.index, cqe.status, fail_idx[q]);
         if (cqe.status !== fail_status[q]) $fatal(1, "QP %0d: status %0d, want %0d", q, cqe.status, fail_status[q]);
         if (cqe.syndrome !== fail_syn[q]) $fatal(1, "QP %0d: syndrome", q);
-        if (cqe.opcode !== CqeOpcodeRdmaWrite) $fatal(1, "error opcode");
+        if (cqe.opcode !== cqe_op(q, s)) $fatal(1, "error opcode %0d", cqe.opcode);
       end
     end
     r_done[q] = r_done[q] + 1;
@@ -509,6 +647,16 @@ module requester_tb
       if (ev_ack) n_ack++;
       if (ev_bad_db) n_bad_db++;
       if (ev_axi_err) n_axi_err++;
+      if (ev_again) n_again++;
+      if (ev_timeout) n_timeout++;
+      if (ev_nak_seq) n_nak_seq++;
+      if (ev_rnr) n_rnr++;
+      // nothing but timers: go to the next one
+      if (jump_ok && idle && wake_valid && wake != '1 && wake > tim && !db_valid && bells.size() == 0 && !ackrx_valid &&
+          acks.size() == 0 && flushes.size() == 0 && errs.size() == 0 && !post_go && !adm_valid) begin
+        tim <= chance(50) ? wake : wake - 64'(rnd(0, int'(wake - tim > 1000 ? 1000 : wake - tim - 1)));
+        n_jump++;
+      end
       n_wqe += int'(ev_wqe);
 
       // doorbells
@@ -592,10 +740,29 @@ module requester_tb
         void'(frag_got.pop_front());
       end
       if (frag_got.size() > 8) $fatal(1, "fragments without a packet");
+      inl_ready <= calm || chance(60);
+      if (inl_valid && inl_ready) inl_got.push_back({inl_len, inl_data});
+      while (inl_exp.size() > 0 && inl_got.size() > 0) begin
+        if (inl_exp[0].len !== inl_got[0].len) $fatal(1, "inline length %0d, want %0d", inl_got[0].len, inl_exp[0].len);
+        for (int i = 0; i < int'(inl_exp[0].len); i++)
+          if (inl_exp[0].data[8*i +: 8] !== inl_got[0].data[8*i +: 8]) $fatal(1, "inline byte %0d", i);
+        void'(inl_exp.pop_front());
+        void'(inl_got.pop_front());
+      end
+      if (inl_got.size() > 4) $fatal(1, "inline data without a packet");
 
       // acknowledges
       if (ackrx_valid && ackrx_ready) begin
         automatic int q = qnum[ackrx.qp];
+        if (ackrx.syndrome[7:5] == 3'b001 && 24'(ackrx.psn - r_una[q]) < 24'(r_psn[q] - r_una[q]) && (tim >= rnr_until[q] || ackrx.psn != r_una[q])) begin
+          rnr_from[q] = tim + 60;
+          rnr_until[q] = tim + rnr_cycles(int'(ackrx.syndrome[4:0]));
+        end
+        // what was acknowledged meanwhile ends the wait
+        if (ackrx.syndrome == SynAck && 24'(ackrx.psn + 1 - r_una[q]) <= 24'(r_psn[q] - r_una[q]) && ackrx.psn + 24'd1 != r_una[q]) rnr_until[q] = 0;
+        if (ackrx.syndrome == SynNakSeq && 24'(ackrx.psn - r_una[q]) < 24'(r_psn[q] - r_una[q]) && ackrx.psn != r_una[q]) rnr_until[q] = 0;
+        if (24'(ackrx.psn + 24'(ackrx.syndrome == SynAck) - r_una[q]) <= 24'(r_psn[q] - r_una[q]) &&
+            ackrx.psn + 24'(ackrx.syndrome == SynAck) != r_una[q]) n_una[q] = 0;
         if (ackrx.syndrome == SynAck && 24'(ackrx.psn + 1 - r_una[q]) <= 24'(r_psn[q] - r_una[q])) r_una[q] = ackrx.psn + 1;
         if (ackrx.syndrome != SynAck && 24'(ackrx.psn - r_una[q]) < 24'(r_psn[q] - r_una[q])) r_una[q] = ackrx.psn;
         ackrx_valid <= 0;
@@ -680,6 +847,8 @@ module requester_tb
     qp_tab[qidx[q]] = a;
     psn = chance(50) ? psn_t'($urandom()) : 24'hffffff - psn_t'(rnd(0, 40));  // wraps now and then
     r_pi[q] = 0; r_rung[q] = 0; r_send[q] = 0; r_done[q] = 0; r_off[q] = 0;
+    next_psn[q] = psn; e_psn[q] = psn; e_nak[q] = 0; lossy[q] = 0; drop_pc[q] = 0; ackdrop_pc[q] = 0; rnr_pc[q] = 0;
+    black[q] = 0; rnr_first[q] = 0; rnr_code[q] = -1; rnr_from[q] = 0; rnr_until[q] = 0; n_una[q] = 0;
     r_psn[q] = psn; r_una[q] = psn; r_since[q] = 0; since_signal[q] = 0;
     failed[q] = 0; flushing[q] = 0; forced[q] = 0; silent[q] = 0; fail_idx[q] = -1; inject[q] = 0;
     sent_bytes[q] = 0;
@@ -759,7 +928,7 @@ module requester_tb
       if (n > 20000) $fatal(1, "not idle");
     end
     repeat (20) @(posedge clk);
-    if (frag_exp.size() != 0 || frag_got.size() != 0) $fatal(1, "fragments left over");
+    if (frag_exp.size() != 0 || frag_got.size() != 0 || inl_exp.size() != 0 || inl_got.size() != 0) $fatal(1, "fragments left over");
     for (int q = 0; q < nq; q++) begin
       if (!dead[q]) begin
         admin(QpStateQuery, q, '0);
@@ -812,6 +981,13 @@ module requester_tb
     end
     settle(-1);
     audit();
+  endtask
+
+  longint black_t[NQ];
+  task automatic set_retry(int q, int timeout, int retry, int rnr);
+    qp_tab[qidx[q]].timeout = 5'(timeout);
+    qp_tab[qidx[q]].retry_cnt = 3'(retry);
+    qp_tab[qidx[q]].rnr_retry = 3'(rnr);
   endtask
 
   int base;
@@ -1125,6 +1301,119 @@ module requester_tb
     bell(4);
     settle(-1);
     audit();
+
+    // ---- loss recovery ----
+    if (n_again != 0 || n_timeout != 0) $fatal(1, "%0d packets sent again without a reason, %0d timeouts", n_again, n_timeout);
+    calm = 0; noisy = 1; window = 64; req_interval = 4; quantum_log = 11; rd_lat_min = 20; ack_lat_min = 20; ack_lat_max = 300;
+    jump_ok = 1;
+    for (int round = 0; round < 4 * one; round++) begin
+      base = n_pkt;
+      for (int q = 0; q < nq; q++) begin
+        setup(q, 3'(rnd(1, 5)), 1'(q), 4'(rnd(2, 7)));
+        set_retry(q, rnd(1, 2), 7, 7);
+        lossy[q] = 1;
+        drop_pc[q] = round == 0 ? 2 : 10;
+        ackdrop_pc[q] = round == 3 ? 0 : 10;
+        rnr_pc[q] = round == 2 ? 3 : 0;
+      end
+      // late acknowledges: behind the timeout
+      if (round == 3) begin
+        ack_lat_min = 1000; ack_lat_max = 6000;
+      end
+      traffic(round == 0 ? 100 : 40, 0);
+      $display("loss %0d: %0d packets, %0d again, %0d set back, %0d forward; %0d timeouts, %0d NAKs, %0d RNRs, %0d jumps",
+        round, n_pkt - base, n_again, n_rewind, n_late, n_timeout, n_nak_seq, n_rnr, n_jump);
+      for (int q = 0; q < nq; q++) if (e_psn[q] != r_psn[q]) $fatal(1, "QP %0d: receiver at %h, sent %h", q, e_psn[q], r_psn[q]);
+    end
+    ack_lat_min = 20; ack_lat_max = 300;
+    if (n_again < 500 || n_timeout < 50 || n_nak_seq < 50 || n_rnr < 10 || n_late < 5 || n_inl < 100)
+      $fatal(1, "corners: again %0d timeout %0d NAK %0d RNR %0d late %0d inline %0d", n_again, n_timeout, n_nak_seq, n_rnr, n_late, n_inl);
+
+    // silence: retry_cnt + 1 transmissions, each not before the timeout and soon after it, then the oldest WQE fails
+    noisy = 0;
+    for (int round = 0; round < 3 * one; round++) begin
+      for (int q = 0; q < nq; q++) begin
+        setup(q, 3'(rnd(1, 5)), 1'(q), 4'd4);
+        set_retry(q, round == 0 ? 1 : rnd(1, 31), q % 8, 7);
+        lossy[q] = 1;
+        black[q] = 1;
+        fail_idx[q] = -2; fail_status[q] = WcStatusRetryExcErr; fail_syn[q] = 0;
+        post(q, 0, chance(50), 0, BadNone);
+        want_nsge = 1;
+        plan(q, 1, rnd(4, 10));
+        post(q, 1, 0, 0, BadNone);
+        plan(q, 1, rnd(1, 11));
+        post(q, 1, 0, 1, BadNone);
+        bell(q);
+        black_t[q] = tim;
+      end
+      settle(-1);
+      audit();
+      for (int q = 0; q < nq; q++) begin
+        if (n_una[q] != q % 8 + 1 || !failed[q]) $fatal(1, "QP %0d: %0d transmissions, retry_cnt %0d", q, n_una[q], q % 8);
+        if (qp_tab[qidx[q]].state != QpErr) $fatal(1, "QP %0d not in ERR", q);
+      end
+    end
+
+    // RNR: rnr_retry + 1 transmissions, then failure; 7 goes on for ever; every code's time is kept. The sequence NAK
+    // for the packets behind the refused one does not count, with retry_cnt 0 it would be fatal.
+    ack_lat_min = 100; ack_lat_max = 100;
+    for (int round = 0; round < 3 * one; round++) begin
+      for (int q = 0; q < nq; q++) begin
+        setup(q, 3'(rnd(1, 5)), 1'(q), 4'd4);
+        set_retry(q, 14, 0, q % 8);
+        lossy[q] = 1;
+        rnr_code[q] = (round * NQ + q) % 32;
+        rnr_first[q] = q % 8 == 7 ? 12 : -1;
+        fail_idx[q] = -2; fail_status[q] = WcStatusRnrRetryExcErr; fail_syn[q] = 8'h20 | 8'(rnr_code[q]);
+        plan(q, 1, rnd(4, 10));
+        post(q, 1, 0, 0, BadNone);
+        plan(q, 1, rnd(4, 10));
+        post(q, 1, 0, 1, BadNone);
+        bell(q);
+      end
+      settle(-1);
+      audit();
+      for (int q = 0; q < nq; q++) begin
+        if (q % 8 == 7 ? failed[q] || rnr_first[q] != 0 : !failed[q] || n_una[q] != q % 8 + 1)
+          $fatal(1, "QP %0d: failed %b after %0d transmissions, rnr_retry %0d", q, failed[q], n_una[q], q % 8);
+      end
+    end
+
+    // failed QPs and QPs taken away while their timers run: nothing more happens, others go on
+    for (int q = 0; q < nq; q++) begin
+      setup(q, 3'(rnd(1, 5)), 1'(q), 4'd4);
+      set_retry(q, 1, 7, 7);
+      lossy[q] = 1;
+      black[q] = q % 3 != 0;
+      for (int i = 0; i < 10 * one; i++) post_random(q, 0, i == 9);
+      bell(q);
+    end
+    repeat (6000) @(posedge clk);
+    for (int q = 0; q < nq; q++) begin
+      if (q % 3 == 1) begin
+        forced[q] = 1;
+        to_err(qidx[q]);
+      end
+      if (q % 3 == 2) qp_tab[qidx[q]].state = QpReset;
+    end
+    for (int i = 0; i < 3 * one; i++) begin
+      drain <= 1;
+      @(posedge clk);
+      while (!drain_done) @(posedge clk);
+      drain <= 0;
+      @(posedge clk);
+    end
+    for (int q = 2; q < nq; q += 3) begin
+      dead[q] = 1;
+      r_done[q] = r_rung[q];
+    end
+    for (int q = 1; q < nq; q += 3) r_done[q] = r_rung[q];
+    settle(-1);
+    repeat (10000) @(posedge clk);
+    if (wake != '1 || !wake_valid) $fatal(1, "a timer runs though nothing is outstanding");
+    for (int q = 0; q < nq; q++) setup(q, 3'(rnd(1, 5)), 1'(q), 4'd4);
+    traffic(10, 0);
 
     $display("PASS %0d packets, %0d CQEs (%0d flushed), %0d ACKs, %0d NAKs, %0d cycles", n_pkt, n_cqe, n_flush, n_ack, n_nak, cyc);
     $finish;

@@ -37,7 +37,7 @@ module segmenter
   input  psn_t        init_psn_i,
   output wqe_idx_t    adm_next_o,
   output psn_t        adm_psn_o,
-  // completer: while sync_i no state changes but by rst_valid_i, which sets the place of cpl_qp_i
+  // completer: while sync_i nothing is sent; rst_valid_i sets the place of cpl_qp_i
   input  logic        sync_i,
   input  logic        rst_valid_i,
   input  wqe_idx_t    rst_next_i,
@@ -122,15 +122,13 @@ module segmenter
   logic st_we, stall;
 
   assign stall = hold_i || sync_i;
-  assign qp = hold_i ? adm_qp_i : sync_i ? cpl_qp_i : state_q == SegIdle ? msg_i.qp : m_q.qp;
+  assign qp = hold_i ? adm_qp_i : state_q == SegIdle ? msg_i.qp : m_q.qp;
   assign qp_o = qp;
   assign turn_o = m_q.turn;
   assign st = send_mem[qp];
   assign adm_next_o = st.next;
   assign adm_psn_o = st.psn;
-  // verilator lint_off UNUSEDSIGNAL
-  send_t cpl_st;  // the completer needs four fields
-  // verilator lint_on UNUSEDSIGNAL
+  send_t cpl_st;
   assign cpl_st = send_mem[cpl_qp_i];
   assign cpl_sent_o = '{next: cpl_st.next, psn: cpl_st.psn, max_next: cpl_st.max_next,
                         max_psn: cpl_st.max_psn};
@@ -139,7 +137,7 @@ module segmenter
   logic take, fresh, overrun, idx_done;
   wqe_idx_t idx_before;
   logic [31:0] todo;
-  assign msg_ready_o = state_q == SegIdle && !stall;
+  assign msg_ready_o = state_q == SegIdle && !hold_i && !rst_valid_i;
   assign take = msg_valid_i && msg_ready_o;
   assign fresh = take && msg_i.kind != MsgSkip && msg_i.gen == gen_i && msg_i.idx == st.next &&
                  !st.halt && !err_i && !paused_i && !idx_done;
@@ -218,7 +216,7 @@ module segmenter
 
   // ---- end of a turn, local completions ----------------------------------------------------------------
   logic stopped, local_done, drop, ended;
-  assign stop_valid_o = state_q == SegStop && !sync_i;
+  assign stop_valid_o = state_q == SegStop;
   assign stop_next_o = st.next;
   assign stop_closed_o = closed;
   assign stopped = stop_valid_o && stop_ready_i;
@@ -262,10 +260,10 @@ module segmenter
     if (init_i) begin
       st_d = '{psn: init_psn_i, max_psn: init_psn_i, default: '0};
     end else if (sync_i) begin
+      st_d = cpl_st;
       st_d.next = rst_next_i;
       st_d.off = rst_off_i;
       st_d.psn = rst_psn_i;
-      st_d.since_req = '0;
       st_d.ack_req = 1'b0;
       st_d.halt = 1'b0;
     end else if (state_q == SegLocal) begin
@@ -286,7 +284,7 @@ module segmenter
   end
 
   always_ff @(posedge clk_i) begin
-    if (st_we) send_mem[qp] <= st_d;
+    if (st_we) send_mem[rst_valid_i ? cpl_qp_i : qp] <= st_d;
   end
 
   always_ff @(posedge clk_i) begin
