@@ -387,8 +387,8 @@ func (r AckCtrlReg) Coalesce() uint8 { return uint8(r >> 0 & 0xff) }
 // WithCoalesce returns r with coalesce set to v; bits of v that do not fit are dropped.
 func (r AckCtrlReg) WithCoalesce(v uint8) AckCtrlReg { return r&^(0xff<<0) | AckCtrlReg(v)&0xff<<0 }
 
-// ReqInterval is bits 15:8: requester sets AckReq on every n-th packet of a message, and always on
-// the last (0: only the last).
+// ReqInterval is bits 15:8: requester sets AckReq on every n-th packet of a message (0: no), and
+// always on the last, at the end of a turn and of the window.
 func (r AckCtrlReg) ReqInterval() uint8 { return uint8(r >> 8 & 0xff) }
 
 // WithReqInterval returns r with req_interval set to v; bits of v that do not fit are dropped.

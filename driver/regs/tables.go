@@ -58,7 +58,7 @@ var registers = []Register{
 	}},
 	{Name: "ack_ctrl", Doc: "Acknowledge policy.", Offset: 0x4c, Width: 32, Access: AccessRW, Array: false, Count: 1, Stride: 4, Reset: 0x1010, Fields: []Field{
 		{Name: "coalesce", Doc: "acknowledge at the latest after this many request packets without AckReq (0: only AckReq)", Lo: 0, Width: 8},
-		{Name: "req_interval", Doc: "requester sets AckReq on every n-th packet of a message, and always on the last (0: only the last)", Lo: 8, Width: 8},
+		{Name: "req_interval", Doc: "requester sets AckReq on every n-th packet of a message (0: no), and always on the last, at the end of a turn and of the window", Lo: 8, Width: 8},
 	}},
 	{Name: "tx_ctrl", Doc: "Transmit control.", Offset: 0x50, Width: 32, Access: AccessRW, Array: false, Count: 1, Stride: 4, Reset: 0xe0100, Fields: []Field{
 		{Name: "window", Doc: "PSNs a QP may have unacknowledged (1 to 32768)", Lo: 0, Width: 16},

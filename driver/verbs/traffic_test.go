@@ -13,6 +13,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/openrnic/openrnic/cosim"
+	"github.com/openrnic/openrnic/cosim/fabric"
 	"github.com/openrnic/openrnic/cosim/model"
 	"github.com/openrnic/openrnic/driver/verbs"
 	"github.com/openrnic/openrnic/driver/verbs/verbstest"
@@ -67,24 +68,25 @@ func TestRandomTraffic(t *testing.T) {
 			messages int
 		}{{"ipv4", false, false, 2500}, {"ipv6-vlan", true, true, 1200}} {
 			t.Run(v.name, func(t *testing.T) {
-				randomTraffic(t, width, seed, v.ipv6, v.vlan, v.messages)
+				randomTraffic(t, width, seed, v.ipv6, v.vlan, v.messages, nil)
 			})
 		}
 	})
 }
 
-func randomTraffic(t *testing.T, width int, seed uint64, ipv6, vlan bool, messages int) {
+// randomTraffic runs over a link with the faults of rules; nil: none. It gives the pair when all is done.
+func randomTraffic(t *testing.T, width int, seed uint64, ipv6, vlan bool, messages int, rules []fabric.Rule) *verbstest.Pair {
 	rng := rand.New(rand.NewPCG(seed, uint64(width)))
 	p := newPair(t, verbstest.Config{Width: width, IPv6: ipv6, Seed: seed, Sim: func(c *cosim.PairConfig) {
 		c.RandomStalls(rng.Uint64())
 		disorder := c.Tune
 		c.Tune = func(nic int, m *model.Config) {
 			disorder(nic, m)
-			// Nothing is sent again yet, so the receiver must keep up with the link: a packet buffer that overflows
-			// is a lost packet. Host memory disturbed like this takes about this rate.
+			// Host memory disturbed like this takes about this rate: without faults nothing is sent again.
 			m.LinkMbps = map[int]uint32{64: 2000, 512: 25000}[width]
 			m.AXIWriteBursts = max(m.AXIWriteBursts, 8)
 		}
+		c.Rules = rules
 	}})
 	const pairs = 12
 	flows := make([]*flow, 0, 2*pairs)
@@ -101,6 +103,11 @@ func randomTraffic(t *testing.T, width int, seed uint64, ipv6, vlan bool, messag
 		mtu := verbs.MTU(1 + i%5)
 		sges := 1 + i%4
 		ccfg := verbs.ConnectConfig{PathMTU: mtu}
+		large := int64(3 << 20)
+		if rules != nil {
+			ccfg.Timeout = verbs.Of(uint8(10)) // 4.2 ms
+			large = 200_000
+		}
 		if vlan {
 			ccfg.AH.VLAN = verbs.Of(uint16(3<<13 | 100 + i))
 		}
@@ -110,7 +117,7 @@ func randomTraffic(t *testing.T, width int, seed uint64, ipv6, vlan bool, messag
 		for h, qp := range []*verbs.QP{a, b} {
 			n := 20000 + rng.IntN(60000)
 			if i == 0 {
-				n = 3 << 20 // room for multi-megabyte messages
+				n = int(large) // room for multi-megabyte messages
 			}
 			dst, err := p.Hosts[1-h].PD.AllocMR(n, verbs.AccessLocalWrite|verbs.AccessRemoteWrite)
 			require.NoError(t, err)
@@ -200,6 +207,7 @@ func randomTraffic(t *testing.T, width int, seed uint64, ipv6, vlan bool, messag
 		}
 	}
 	t.Logf("%d messages, %d bytes, %d flows", total, bytesSent, len(flows))
+	return p
 }
 
 // randomWrite makes a WRITE of a length worth testing and applies it to the flow's shadow.

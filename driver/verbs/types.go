@@ -179,7 +179,7 @@ var statusTexts = map[WCStatus]statusText{
 	StatusRemoteInvReqErr: {"remote invalid request error", "the peer's QP does not allow RDMA WRITE (QPAttr.Access), the path MTUs differ, or the operation is not offered there"},
 	StatusRemoteAccessErr: {"remote access error", "rkey, address range, PD or AccessRemoteWrite of the peer's MR do not fit"},
 	StatusRemoteOpErr:     {"remote operation error", "the peer could not write its host memory"},
-	StatusRetryExcErr:     {"transport retry counter exceeded", "a packet was lost and this NIC does not retransmit yet"},
+	StatusRetryExcErr:     {"transport retry counter exceeded", "the peer answers nothing: its QP or address is wrong, it failed, or the network is down"},
 	StatusRNRRetryExcErr:  {"RNR retry counter exceeded", "the peer had no receive posted"},
 	StatusRemoteAbortErr:  {"remote aborted error", ""},
 	StatusFatalErr:        {"fatal error", ""},

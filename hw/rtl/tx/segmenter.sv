@@ -6,8 +6,8 @@
 // A message is taken only if it is the next of its QP and not stale. Before each packet the turn may end:
 // the window is closed (then the QP sleeps), or the quantum is used up and others wait; the place is kept and
 // the WQE is fetched again later. AckReq is set on the last packet of a message, on every
-// req_interval_i-th one of a message, and on the one that closes the window: a QP never sleeps
-// without an acknowledge on its way. A bad WQE halts the QP's sending; the completer fails it in order.
+// req_interval_i-th one of a message, on those at the end of a turn, and on the one that closes the window: a QP
+// never sleeps or waits for its next turn without an acknowledge on its way. A bad WQE halts the QP's sending; the completer fails it in order.
 //
 // The completer may set a QP's place back or forward in any cycle of its (sync_i, rst_valid_i); a message of that QP
 // that is being cut is then given up behind its current packet and fetched again. Inline data (at most one
@@ -152,16 +152,19 @@ module segmenter
   logic [23:0] outstanding, outstanding_next;
   logic [15:0] window;
   logic closed, quantum_over;
+  logic [16:0] quantum;
   assign window = window_i == '0 ? 16'd1 : window_i;
   assign outstanding = st.psn - una_i;
   assign outstanding_next = outstanding + 1'b1;
   // A window made smaller meanwhile does not strand a QP: one packet that asks for an acknowledge still goes.
   assign closed = outstanding >= 24'(window) && st.ack_req;
-  assign quantum_over = used_q >= (17'd1 << quantum_log_i) && others_i;
+  assign quantum = 17'd1 << quantum_log_i;
+  assign quantum_over = used_q >= quantum && others_i;
 
   // ---- the packet ------------------------------------------------------------------------------------
   logic [12:0] mtu, plen;
   logic [12:0] frag_need, flen;  // bytes of the packet without a fragment, bytes of the next one
+  logic [16:0] used_d;
   logic first, last, ack_req, out_free, frag_free, send, pkt_valid_q, frag_valid_q;
   assign mtu = mtu_bytes(m_q.mtu);
   assign last = rem_q <= 32'(mtu);
@@ -169,7 +172,9 @@ module segmenter
   assign plen = last ? rem_q[12:0] : mtu;
   assign frag_need = state_q == SegFragment ? pkt_rem_q : plen;
   assign flen = m_q.seg[0].len < 32'(frag_need) ? m_q.seg[0].len[12:0] : frag_need;
-  assign ack_req = last || outstanding_next >= 24'(window) ||
+  // payload and about as much again as the headers of a packet
+  assign used_d = used_q + 17'(plen) + 17'd64;
+  assign ack_req = last || outstanding_next >= 24'(window) || used_d >= quantum ||
                    (req_interval_i != '0 && st.since_req + 8'd1 >= req_interval_i);
   assign frag_free = !frag_valid_q || frag_ready_i;
   assign inl_free = !inl_valid_q || inl_ready_i;
@@ -317,8 +322,7 @@ module segmenter
           if (drop) state_q <= SegIdle;
           else if (!stall && (closed || quantum_over)) state_q <= SegStop;
           else if (send) begin
-            // payload and about as much again as the headers of a packet
-            if (!used_q[16]) used_q <= used_q + 17'(plen) + 17'd64;
+            if (!used_q[16]) used_q <= used_d;
             if (!pkt_whole) state_q <= SegFragment;
             else if (last) state_q <= m_q.turn_end ? SegAgain : SegIdle;
           end
