@@ -29,3 +29,6 @@ func RingSQ(d *Device, qpn uint32, pi uint16) {
 
 // Counter reads a 64-bit counter register.
 func Counter(d *Device, off uint64) uint64 { return d.csr.Load64(off) }
+
+// Reg32 reads a 32-bit register.
+func Reg32(d *Device, off uint64) uint32 { return d.csr.Load32(off) }

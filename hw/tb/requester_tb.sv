@@ -755,8 +755,13 @@ module requester_tb
       if (ackrx_valid && ackrx_ready) begin
         automatic int q = qnum[ackrx.qp];
         if (ackrx.syndrome[7:5] == 3'b001 && 24'(ackrx.psn - r_una[q]) < 24'(r_psn[q] - r_una[q]) && (tim >= rnr_until[q] || ackrx.psn != r_una[q])) begin
-          rnr_from[q] = tim + 60;
-          rnr_until[q] = tim + rnr_cycles(int'(ackrx.syndrome[4:0]));
+          // a second one shortly after the end may still be within the first wait, and is ignored then
+          if (tim < rnr_until[q] + 1500 && ackrx.psn == r_una[q]) begin
+            rnr_until[q] = 0;
+          end else begin
+            rnr_from[q] = tim + 60;
+            rnr_until[q] = tim + rnr_cycles(int'(ackrx.syndrome[4:0]));
+          end
         end
         // what was acknowledged meanwhile ends the wait
         if (ackrx.syndrome == SynAck && 24'(ackrx.psn + 1 - r_una[q]) <= 24'(r_psn[q] - r_una[q]) && ackrx.psn + 24'd1 != r_una[q]) rnr_until[q] = 0;
