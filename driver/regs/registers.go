@@ -6,7 +6,7 @@ package regs
 
 // LayoutHash is the hash over the register map and the layouts that this package was made for; the
 // NIC shows its own in register layout_hash (LayoutHashOffset).
-const LayoutHash uint32 = 0x3191b57f
+const LayoutHash uint32 = 0x97742004
 
 // Place and size of the register block in bytes.
 const (
@@ -21,7 +21,7 @@ const (
 	LayoutHashOffset         uint64 = 0x0008 // const, 32 bits
 	Caps0Offset              uint64 = 0x0010 // ro, 32 bits
 	Caps1Offset              uint64 = 0x0014 // ro, 32 bits
-	ClockOffset              uint64 = 0x001c // ro, 32 bits
+	ClockOffset              uint64 = 0x0018 // ro, 32 bits
 	CtrlOffset               uint64 = 0x0020 // rw, 32 bits
 	ResetOffset              uint64 = 0x0024 // wo, 32 bits
 	StatusOffset             uint64 = 0x0028 // ro, 32 bits
@@ -124,7 +124,7 @@ func (r VersionReg) WithMajor(v uint16) VersionReg { return r&^(0xffff<<16) | Ve
 type LayoutHashReg uint32
 
 // LayoutHashReset is the value after reset.
-const LayoutHashReset LayoutHashReg = 0x3191b57f
+const LayoutHashReset LayoutHashReg = 0x97742004
 
 // Hash is bits 31:0.
 func (r LayoutHashReg) Hash() uint32 { return uint32(r >> 0 & 0xffffffff) }

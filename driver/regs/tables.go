@@ -12,7 +12,7 @@ var registers = []Register{
 		{Name: "minor", Doc: "", Lo: 0, Width: 16},
 		{Name: "major", Doc: "", Lo: 16, Width: 16},
 	}},
-	{Name: "layout_hash", Doc: "Hash over registers and layouts; the driver compares it at open.", Offset: 0x8, Width: 32, Access: AccessCONST, Array: false, Count: 1, Stride: 4, Reset: 0x3191b57f, Fields: []Field{
+	{Name: "layout_hash", Doc: "Hash over registers and layouts; the driver compares it at open.", Offset: 0x8, Width: 32, Access: AccessCONST, Array: false, Count: 1, Stride: 4, Reset: 0x97742004, Fields: []Field{
 		{Name: "hash", Doc: "", Lo: 0, Width: 32},
 	}},
 	{Name: "caps0", Doc: "Sizes built into this RTL.", Offset: 0x10, Width: 32, Access: AccessRO, Array: false, Count: 1, Stride: 4, Reset: 0x0, Fields: []Field{
@@ -27,7 +27,7 @@ var registers = []Register{
 		{Name: "log_inflight", Doc: "log2 of messages in flight per QP", Lo: 20, Width: 4},
 		{Name: "log_max_queue", Doc: "log2 of the largest SQ, RQ, CQ", Lo: 24, Width: 5},
 	}},
-	{Name: "clock", Doc: "Core clock.", Offset: 0x1c, Width: 32, Access: AccessRO, Array: false, Count: 1, Stride: 4, Reset: 0x0, Fields: []Field{
+	{Name: "clock", Doc: "Core clock.", Offset: 0x18, Width: 32, Access: AccessRO, Array: false, Count: 1, Stride: 4, Reset: 0x0, Fields: []Field{
 		{Name: "clk_ps", Doc: "clock period in picoseconds that timers are built for", Lo: 0, Width: 32},
 	}},
 	{Name: "ctrl", Doc: "Function control.", Offset: 0x20, Width: 32, Access: AccessRW, Array: false, Count: 1, Stride: 4, Reset: 0x0, Fields: []Field{

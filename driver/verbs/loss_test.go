@@ -34,7 +34,7 @@ func TestLossyTraffic(t *testing.T) {
 	forWidths(t, func(t *testing.T, width int) {
 		for i, percent := range []float64{1, 3} {
 			t.Run(fmt.Sprintf("%g%%", percent), func(t *testing.T) {
-				p := randomTraffic(t, width, uint64(7+i), i == 1, i == 1, 700, faults(percent))
+				p := randomTraffic(t, width, uint64(7+i), i == 1, i == 1, 2000, faults(percent))
 				lost := uint64(0)
 				for d := range 2 {
 					s := p.Sim.Link.Stats(fabric.Dir(d))
@@ -49,7 +49,9 @@ func TestLossyTraffic(t *testing.T) {
 				t.Logf("%d frames lost, %d packets sent again, %d timeouts, %d sequence NAKs", lost, again, timeouts, naks)
 				require.Greater(t, lost, uint64(20))
 				require.Greater(t, again, lost/4)
-				require.NotZero(t, timeouts)
+				if percent > 1 {
+					require.NotZero(t, timeouts)
+				}
 				require.NotZero(t, naks)
 			})
 		}
@@ -95,6 +97,9 @@ func TestRetryExhaustion(t *testing.T) {
 				require.Equal(t, uint64(1), wcs[0].WRID)
 				require.ErrorIs(t, wcs[0].Err(), verbs.StatusRetryExcErr)
 				require.ErrorIs(t, wcs[1].Err(), verbs.StatusWRFlushErr)
+				s := p.Sim.NIC[0].Stats()
+				t.Logf("%d cycles run, %d skipped", s.CyclesRun, s.CyclesSkipped)
+				require.Greater(t, s.CyclesSkipped, s.CyclesRun, "waiting for a timer takes no simulation")
 				require.Len(t, times, int(retries)+1, "transmissions of the first packet")
 				const nominal = 4_096_000 << timeout // ps
 				slack := 800*int64(p.ClockPeriod()) + 5_000_000

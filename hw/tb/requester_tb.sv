@@ -165,7 +165,7 @@ module requester_tb
   psn_t e_psn[NQ];                     // PSN the receiver expects
   bit e_nak[NQ];                       // it has sent its NAK for the gap
   int rnr_code[NQ];                    // -1: random short ones
-  longint rnr_from[NQ], rnr_until[NQ]; // nobody sends in between
+  longint rnr_from[NQ], rnr_until[NQ], rnr_mute[NQ]; // nobody sends in between
   int n_una[NQ];                       // transmissions of the oldest packet
   longint una_time[NQ];
   int n_again = 0, n_timeout = 0, n_nak_seq = 0, n_rnr = 0, n_rewind = 0, n_jump = 0, n_inl = 0, n_late = 0;
@@ -754,11 +754,14 @@ module requester_tb
       // acknowledges
       if (ackrx_valid && ackrx_ready) begin
         automatic int q = qnum[ackrx.qp];
-        if (ackrx.syndrome[7:5] == 3'b001 && 24'(ackrx.psn - r_una[q]) < 24'(r_psn[q] - r_una[q]) && (tim >= rnr_until[q] || ackrx.psn != r_una[q])) begin
+        if (ackrx.syndrome[7:5] == 3'b001 && 24'(ackrx.psn - r_una[q]) < 24'(r_psn[q] - r_una[q]) && (tim >= rnr_until[q] || ackrx.psn != r_una[q]) &&
+            (tim >= rnr_mute[q] || ackrx.psn != r_una[q])) begin
           // a second one shortly after the end may still be within the first wait, and is ignored then
           if (tim < rnr_until[q] + 1500 && ackrx.psn == r_una[q]) begin
             rnr_until[q] = 0;
+            rnr_mute[q] = tim + rnr_cycles(int'(ackrx.syndrome[4:0])) + 1500;
           end else begin
+            rnr_mute[q] = 0;
             rnr_from[q] = tim + 60;
             rnr_until[q] = tim + rnr_cycles(int'(ackrx.syndrome[4:0]));
           end
@@ -853,7 +856,7 @@ module requester_tb
     psn = chance(50) ? psn_t'($urandom()) : 24'hffffff - psn_t'(rnd(0, 40));  // wraps now and then
     r_pi[q] = 0; r_rung[q] = 0; r_send[q] = 0; r_done[q] = 0; r_off[q] = 0;
     next_psn[q] = psn; e_psn[q] = psn; e_nak[q] = 0; lossy[q] = 0; drop_pc[q] = 0; ackdrop_pc[q] = 0; rnr_pc[q] = 0;
-    black[q] = 0; rnr_first[q] = 0; rnr_code[q] = -1; rnr_from[q] = 0; rnr_until[q] = 0; n_una[q] = 0;
+    black[q] = 0; rnr_first[q] = 0; rnr_code[q] = -1; rnr_from[q] = 0; rnr_until[q] = 0; rnr_mute[q] = 0; n_una[q] = 0;
     r_psn[q] = psn; r_una[q] = psn; r_since[q] = 0; since_signal[q] = 0;
     failed[q] = 0; flushing[q] = 0; forced[q] = 0; silent[q] = 0; fail_idx[q] = -1; inject[q] = 0;
     sent_bytes[q] = 0;

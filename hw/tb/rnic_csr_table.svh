@@ -18,10 +18,10 @@ function automatic csr_entry_t csr_entry(input int i);
   case (i)
     0: return '{17'h00000, 1'b0, 3'(AccConst), 64'hffffffff, 64'h434e524f};  // id
     1: return '{17'h00004, 1'b0, 3'(AccConst), 64'hffffffff, 64'h1};  // version
-    2: return '{17'h00008, 1'b0, 3'(AccConst), 64'hffffffff, 64'h3191b57f};  // layout_hash
+    2: return '{17'h00008, 1'b0, 3'(AccConst), 64'hffffffff, 64'h97742004};  // layout_hash
     3: return '{17'h00010, 1'b0, 3'(AccRo), 64'h7fffffff, 64'h0};  // caps0
     4: return '{17'h00014, 1'b0, 3'(AccRo), 64'h1fffffff, 64'h0};  // caps1
-    5: return '{17'h0001c, 1'b0, 3'(AccRo), 64'hffffffff, 64'h0};  // clock
+    5: return '{17'h00018, 1'b0, 3'(AccRo), 64'hffffffff, 64'h0};  // clock
     6: return '{17'h00020, 1'b0, 3'(AccRw), 64'h3, 64'h0};  // ctrl
     7: return '{17'h00024, 1'b0, 3'(AccWo), 64'hffffffff, 64'h0};  // reset
     8: return '{17'h00028, 1'b0, 3'(AccRo), 64'h3, 64'h0};  // status

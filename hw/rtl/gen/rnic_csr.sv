@@ -72,11 +72,8 @@ module rnic_csr
           [13'h0260:13'h026d]
         }) return 2'b11;
     if (word inside {
-          13'h0001, 13'h000a, 13'h0013
+          13'h0001, 13'h0003, 13'h000a, 13'h0013
         }) return 2'b01;
-    if (word inside {
-          13'h0003
-        }) return 2'b10;
     return 2'b00;
   endfunction
 
@@ -381,7 +378,7 @@ module rnic_csr
           group0_q[60:56] <= hw2reg_i.caps1.log_max_queue;
         end
         4'h3: begin
-          group0_q[63:32] <= hw2reg_i.clock.clk_ps;
+          group0_q[31:0] <= hw2reg_i.clock.clk_ps;
         end
         4'h4: begin
           group0_q[0] <= reg_q.ctrl.enable;

@@ -10,7 +10,7 @@
 package rnic_regs_pkg;
 
   // Hash over the register map and the layouts, as in register layout_hash.
-  localparam logic [31:0] LayoutHash = 32'h3191b57f;
+  localparam logic [31:0] LayoutHash = 32'h97742004;
 
   // ---- enums ----------------------------------------------------------------------------------
   // drop_reason: Verdict of the receive front end on one frame, in order of precedence: the first
@@ -188,10 +188,10 @@ package rnic_regs_pkg;
   localparam logic [16:0] CsrVersionOffset = 17'h00004;
   localparam logic [31:0] CsrVersionReset = 32'h1;
   localparam logic [16:0] CsrLayoutHashOffset = 17'h00008;
-  localparam logic [31:0] CsrLayoutHashReset = 32'h3191b57f;
+  localparam logic [31:0] CsrLayoutHashReset = 32'h97742004;
   localparam logic [16:0] CsrCaps0Offset = 17'h00010;
   localparam logic [16:0] CsrCaps1Offset = 17'h00014;
-  localparam logic [16:0] CsrClockOffset = 17'h0001c;
+  localparam logic [16:0] CsrClockOffset = 17'h00018;
   localparam logic [16:0] CsrCtrlOffset = 17'h00020;
   localparam logic [31:0] CsrCtrlReset = 32'h0;
   localparam logic [16:0] CsrResetOffset = 17'h00024;
