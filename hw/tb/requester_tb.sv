@@ -1415,6 +1415,7 @@ module requester_tb
       drain <= 0;
       @(posedge clk);
     end
+    repeat (3000) @(posedge clk);  // flushes
     for (int q = 2; q < nq; q += 3) begin
       dead[q] = 1;
       r_done[q] = r_rung[q];
