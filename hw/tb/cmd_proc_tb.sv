@@ -484,7 +484,7 @@ module cmd_proc_tb #(
     if (rm != mc) $fatal(1, "MR 0");
     n = drain_rounds;
     run(CmdOpcodeDestroyMr, 1023, BaseNone, Ok, 0);
-    if (drain_rounds != n + 3) $fatal(1, "%0d drain rounds", drain_rounds - n);
+    if (drain_rounds != n + 4) $fatal(1, "%0d drain rounds", drain_rounds - n);
     run(CmdOpcodeQueryMr, 1023, BaseNone, NotFound, 0);
     run(CmdOpcodeQueryMr, 0, BaseNone, Ok, 0);
 
@@ -642,7 +642,7 @@ module cmd_proc_tb #(
     modify(Q, BaseB, 6, Ok, 0);
     n = drain_rounds;
     modify(Q, BaseNone, 0, Ok, 0);
-    if (drain_rounds != n + 3) $fatal(1, "reset drained %0d rounds", drain_rounds - n);
+    if (drain_rounds != n + 4) $fatal(1, "reset drained %0d rounds", drain_rounds - n);
     want.state = 0;
     check_qp(Q);
     modify(Q, BaseNone, 6, Ok, 0);
@@ -671,7 +671,7 @@ module cmd_proc_tb #(
     drain_block = 0;
     wait_answer(pi);
     commands++;
-    if (drain_rounds != n + 3) $fatal(1, "destroy drained %0d rounds", drain_rounds - n);
+    if (drain_rounds != n + 4) $fatal(1, "destroy drained %0d rounds", drain_rounds - n);
     if (u_mem.get(RspBase + 64'(256 * (int'(pi - 1) % 4))) != Ok) $fatal(1, "destroy");
     run(CmdOpcodeQueryQp, Q, BaseNone, NotFound, 0);
 
@@ -686,7 +686,7 @@ module cmd_proc_tb #(
     run(CmdOpcodeDestroyQp, 32'h1ff, BaseNone, Ok, 0);
     n = drain_rounds;
     run(CmdOpcodeDestroyCq, 5, BaseNone, Ok, 0);
-    if (drain_rounds != n + 3) $fatal(1, "CQ destroy drained %0d rounds", drain_rounds - n);
+    if (drain_rounds != n + 4) $fatal(1, "CQ destroy drained %0d rounds", drain_rounds - n);
     run(CmdOpcodeQueryCq, 5, BaseNone, NotFound, 0);
     run(CmdOpcodeCreateQp, 32'h100, BaseA, BadParam, SynSendCqn);
 
