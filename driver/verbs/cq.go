@@ -113,7 +113,16 @@ func (cq *CQ) pollLocked(wcs []WC) (int, error) {
 		}
 		wcs[n] = WC{Status: WCStatus(cqe.Status), Opcode: Opcode(cqe.Opcode), QPN: cqe.QPN,
 			Syndrome: cqe.Syndrome, Timestamp: cqe.Timestamp}
-		wcs[n].WRID = qp.retire(cqe.Index)
+		if cqe.Opcode == regs.CQEOpcodeRecv || cqe.Opcode == regs.CQEOpcodeRecvRDMAImm {
+			wcs[n].WRID = qp.retireRecv(cqe.Index)
+			wcs[n].ByteLen, wcs[n].SrcQP = cqe.ByteLen, cqe.SrcQP
+			wcs[n].WithImm = cqe.WithImm
+			if cqe.WithImm {
+				wcs[n].Imm = bits.ReverseBytes32(cqe.Imm)
+			}
+		} else {
+			wcs[n].WRID = qp.retire(cqe.Index)
+		}
 		n++
 	}
 	if cq.ci-cq.reported >= 1<<cq.logSize/4 {

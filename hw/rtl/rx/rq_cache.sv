@@ -9,7 +9,8 @@
 // here or nothing is posted; a WQE on its way from memory is waited for.
 //
 // When a QP is in ERR its WQEs, first the open one, leave one by one at flush_o for their CQEs; a WQE is either
-// answered to a closing request or flushed, never both (IBTA 10.3.1, 10.8.2.3). Doorbells in ERR
+// answered to a closing request or flushed, never both; when the first was flushed, requests find nothing (IBTA
+// 10.3.1, 10.8.2.3). Doorbells in ERR
 // are taken and flushed. Nothing is read for a QP in RESET or NONE; QpStateReset empties the queue.
 //
 // Throughput: one request per 3 cycles. Back-pressure: doorbells and QPs to look at wait in turn for the QP read port
@@ -99,13 +100,14 @@ module rq_cache
   wqe_idx_t have_mem[NumQp];    // arrived
   wqe_idx_t ci_mem[NumQp];      // taken or flushed
   logic [NumQp-1:0] open_q;     // WQE ci-1 belongs to a message under way
+  logic [NumQp-1:0] failed_q;   // seen in ERR: WQEs are only flushed
   logic [NumQp-1:0] queued_q;   // in the rotation
 
   typedef enum logic [2:0] {OpNone, OpFill, OpInit, OpTake, OpErr, OpDoorbell, OpVisit} op_e;
   op_e      op;
   qp_idx_t  op_qp;
   wqe_idx_t op_pi, op_fetch, op_have, op_ci;
-  logic     op_open, op_queued, push;
+  logic     op_open, op_queued, op_failed, push;
 
   // ---- administration; after reset every QP is cleared ----------------------------------------------
   logic [QpIdxW:0] sweep_q;
@@ -205,9 +207,9 @@ module rq_cache
   assign rq_req_ready_o = take_state_q == TakeIdle && swept;
   assign take_idx = req_q.start ? op_ci : op_ci - 16'd1;
   assign take_read = op == OpTake;
-  assign take_here = req_q.start ? signed'(op_have - op_ci) > 0 : op_open;
-  assign take_none = req_q.start && op_pi == op_ci;
-  assign take_gone = !req_q.start && !op_open;
+  assign take_gone = op_failed || (!req_q.start && !op_open);
+  assign take_none = !take_gone && req_q.start && op_pi == op_ci;
+  assign take_here = !take_gone && (!req_q.start || signed'(op_have - op_ci) > 0);
   assign take_done = op == OpTake && (take_here || take_none || take_gone);
   always_comb begin
     rq_rsp_o.status = rsp_status_q;
@@ -340,6 +342,7 @@ module rq_cache
   assign op_ci = ci_mem[op_qp];
   assign op_open = open_q[op_qp];
   assign op_queued = queued_q[op_qp];
+  assign op_failed = failed_q[op_qp];
   assign err_ready_o = op == OpErr;
   assign vis_done = op inside {OpDoorbell, OpVisit};
 
@@ -361,6 +364,7 @@ module rq_cache
     if (!rst_ni) begin
       queued_q <= '0;
       open_q <= '0;
+      failed_q <= '0;
       take_state_q <= TakeIdle;
       vis_state_q <= VisIdle;
       last_db_q <= 1'b0;
@@ -404,6 +408,7 @@ module rq_cache
       endcase
 
       if (init) open_q[op_qp] <= 1'b0;
+      if (init || (op == OpVisit && att_state_q == QpErr)) failed_q[op_qp] <= !init;
       if (take_done && !take_gone && !take_none) open_q[op_qp] <= !req_q.last;
       if (op == OpVisit && flush && flush_free) begin
         open_q[op_qp] <= 1'b0;
