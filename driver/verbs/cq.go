@@ -136,7 +136,33 @@ func (cq *CQ) pollLocked(wcs []WC) (int, error) {
 	return n, nil
 }
 
+// discard takes the unpolled completions of a QP out of the ring: they get a QPN that Poll passes over. The device has
+// written all of them and does not touch them again before they are consumed.
+func (cq *CQ) discard(qpn uint32) {
+	cq.mu.Lock()
+	defer cq.mu.Unlock()
+	if cq.closed {
+		return
+	}
+	mask := uint32(1)<<cq.logSize - 1
+	for ci := cq.ci; ; ci++ {
+		e := cq.ring[(ci&mask)*regs.CQESize:][:regs.CQESize:regs.CQESize]
+		phase := ci>>cq.logSize&1 == 0
+		if ci-cq.ci > mask || (pcie.LoadByte(&e[cqePhaseByte])&cqePhaseBit != 0) != phase {
+			return
+		}
+		pcie.ReadBarrier()
+		var cqe regs.CQE
+		cqe.Unmarshal(e)
+		if cqe.QPN == qpn {
+			cqe.QPN = noQPN
+			cqe.Marshal(e)
+		}
+	}
+}
+
 const (
+	noQPN        = 0 // the SMI QP, which the device does not have
 	cqePhaseByte = 31
 	cqePhaseBit  = 0x80
 )

@@ -29,3 +29,8 @@ func RingSQ(d *Device, qpn uint32, pi uint16) {
 
 // Counter reads a 64-bit counter register.
 func Counter(d *Device, off uint64) uint64 { return d.csr.Load64(off) }
+
+// RingRQ rings the receive doorbell of any QPN with any index.
+func RingRQ(d *Device, qpn uint32, pi uint16) {
+	d.db.Store64(regs.RQDoorbellOffset, regs.RQDoorbell{QPN: qpn, PI: pi}.Encode())
+}

@@ -349,10 +349,22 @@ func (qp *QP) Modify(attr QPAttr) error {
 	}
 	qp.state = to
 	if to == StateReset {
+		qp.discardCompletions()
 		qp.pi, qp.ci = 0, 0
 		qp.recv.pi, qp.recv.ci = 0, 0
 	}
 	return nil
+}
+
+// discardCompletions removes what the QP left in its CQs. qp.mu is held, and given away meanwhile: Poll takes the
+// lock of the CQ first.
+func (qp *QP) discardCompletions() {
+	qp.mu.Unlock()
+	qp.cfg.SendCQ.discard(qp.qpn)
+	if qp.cfg.RecvCQ != qp.cfg.SendCQ {
+		qp.cfg.RecvCQ.discard(qp.qpn)
+	}
+	qp.mu.Lock()
 }
 
 func checkRange[T ~uint8 | ~uint32](p *T, name string, limit T) error {
@@ -545,6 +557,7 @@ func (qp *QP) Close() error {
 	qp.closed = true
 	id := qp.qpn - d.attr.FirstQPN
 	d.qps[id].Store(nil)
+	qp.discardCompletions() // or the next QP of this number would get them
 	d.qpn.free(id)
 	delete(qp.pd.qps, qp.qpn)
 	qp.cfg.SendCQ.users--

@@ -474,6 +474,7 @@ module rx_transport
   logic [12:0]  run_q;               // of these, into this SGE
   logic [31:0]  total_q;             // bytes of the message with this packet
   logic [2:0]   num_q;               // pieces
+  logic         pieces_q;            // the first of several is out, and the payload's command
   piece_t [MaxSge-1:0] piece_q;      // the next one to hand out at 0
   rq_sge_t      sge;
   logic [31:0]  sge_room;
@@ -633,6 +634,7 @@ module rx_transport
           recv_q <= RecvOk;
           close_q <= 1'b0;
           num_q <= '0;
+          pieces_q <= 1'b0;
           sge_q <= start_p ? 3'd0 : st_q.sge;
           off_q <= start_p ? 32'd0 : st_q.va[31:0];
           left_q <= p_q.payload_len;
@@ -699,7 +701,13 @@ module rx_transport
           end
         end
 
-        StPieces: if (!wr_v_q || wr_ready_i) begin
+        // the payload goes with the first piece: the writer does not take all of them before it
+        StPieces: if ((!wr_v_q || wr_ready_i) && (pieces_q || !pcmd_v_q || pcmd_ready_i)) begin
+          pieces_q <= 1'b1;
+          if (!pieces_q) begin
+            pcmd_v_q <= 1'b1;
+            pcmd_q <= PayloadStream;
+          end
           wr_v_q <= 1'b1;
           wr_q <= '0;
           wr_q.qp <= p_q.qp;
@@ -716,7 +724,7 @@ module rx_transport
           if (outs_free) begin
             state_q <= StIdle;
             ahead_ok_q <= 1'b0;
-            if (p_q.payload_len != 0) begin
+            if (p_q.payload_len != 0 && !pieces_q) begin
               pcmd_v_q <= 1'b1;
               pcmd_q <= a.has_wr && a.wr.has_payload ? PayloadStream : PayloadDrop;
             end
@@ -817,7 +825,7 @@ module rx_transport
   logic [3:0] mark_out_q, out_v, out_rdy, out_load;
   assign out_v = {pcmd_v_q, wr_v_q, ackrx_v_q, err_v_q};
   assign out_rdy = {pcmd_ready_i, wr_ready_i, ackrx_ready_i, qp_err_ready_i};
-  assign out_load = {p_q.payload_len != 0, a.has_wr, a.fwd_ack, a.fatal};
+  assign out_load = {p_q.payload_len != 0 && !pieces_q, a.has_wr, a.fwd_ack, a.fatal};
   assign drain_done_o = drain_i && drain_q && !mark_pkt_q && mark_out_q == 4'd0;
 
   always_ff @(posedge clk_i) begin
