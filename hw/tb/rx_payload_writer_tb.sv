@@ -110,7 +110,6 @@ module rx_payload_writer_tb
     w.msn = 24'($urandom());
     w.syndrome = len == 0 && ($urandom() % 2) == 0 ? SynNakSeq : SynAck;
     if (cqe_kind != 0) begin
-      w.has_cqe = 1;
       for (int k = 0; k < $bits(cqe_ev_t) / 32 + 1; k++) w.cqe = $bits(cqe_ev_t)'({w.cqe, $urandom()});
       w.cqe.opcode = cqe_kind == 2 ? 8'd129 : 8'd128;
       w.cqe.status = cqe_kind == 3 ? 8'd5 : 8'd0;
@@ -133,6 +132,7 @@ module rx_payload_writer_tb
       w.iova = at;
       w.len = 13'(part);
       w.more = k != 1;
+      w.has_cqe = cqe_kind != 0 && k == 1;
       if (w.more) pieces_made++;
       wr_todo.push_back(w);
       // bursts as the contract wants them: aligned borders every BurstBeats beats
