@@ -83,9 +83,11 @@ module rx_transport_tb
     logic [31:0] seq;            // packets made before it was posted
     rq_rsp_t     r;
   } posted_t;
+  // (indexed by exactly 8 bits: Verilator 5.006 dies on a queue out of range)
   posted_t  rqs[NumQp][$];       // as the block must see them, taken by requests
   posted_t  r_rqs[NumQp][$];     // as the reference takes them
   posted_t  rq_cur[NumQp];       // open
+  posted_t  rq_head;
   bit       rq_open[NumQp], rq_gone[NumQp];
   int       rq_index[NumQp];
   rq_rsp_t  rq_next;
@@ -103,8 +105,8 @@ module rx_transport_tb
     p.r.num_sge = 3'(num);
     p.r.sge = {s3, s2, s1, s0};
     rq_index[q]++;
-    rqs[q].push_back(p);
-    r_rqs[q].push_back(p);
+    rqs[8'(q)].push_back(p);
+    r_rqs[8'(q)].push_back(p);
   endfunction
   function automatic logic [127:0] sge_of(logic [63:0] addr, int len, logic [31:0] key);
     return {key, 32'(len), addr};
@@ -118,9 +120,10 @@ module rx_transport_tb
     if (rq_gone[q]) rq_next.status = RqGone;
     else if (r.start) begin
       if (rq_open[q]) $fatal(1, "QP %0d: start while a WQE is open", q);
-      if (rqs[q].size() == 0 || int'(rqs[q][0].seq) >= taken_total) rq_next.status = RqNone;
+      if (rqs[8'(q)].size() != 0) rq_head = rqs[8'(q)][0];
+      if (rqs[8'(q)].size() == 0 || int'(rq_head.seq) >= taken_total) rq_next.status = RqNone;
       else begin
-        rq_cur[q] = rqs[q].pop_front();
+        rq_cur[q] = rqs[8'(q)].pop_front();
         rq_next = rq_cur[q].r;
         rq_open[q] = !r.last;
       end
@@ -204,7 +207,7 @@ module rx_transport_tb
   int           exp_drop[$];
   rq_flush_t    exp_flush[$];
   rx_write_t    w5;
-  rq_flush_t    some_flush;
+  rq_flush_t    some_flush, f5;
   rx_write_t    last_wr;
   ack_rx_t      last_ackrx;
   payload_cmd_e last_pcmd;
@@ -240,12 +243,14 @@ module rx_transport_tb
         last_wr = wr;
         if (wr.has_cqe && wr.cqe.status == 8'd5) begin
           // a flush comes between packets, whatever is under way
+          if (exp_flush.size() == 0) $fatal(1, "flush nobody asked for");
+          f5 = exp_flush[0];
           w5 = '0;
-          w5.qp = exp_flush[0].qp;
+          w5.qp = f5.qp;
           w5.has_cqe = 1;
-          w5.cqe.cqn = exp_flush[0].cqn;
-          w5.cqe.qp = exp_flush[0].qp;
-          w5.cqe.index = exp_flush[0].index;
+          w5.cqe.cqn = f5.cqn;
+          w5.cqe.qp = f5.qp;
+          w5.cqe.index = f5.index;
           w5.cqe.opcode = 8'd128;
           w5.cqe.status = 8'd5;
           if (exp_flush.size() == 0 || wr !== w5) $fatal(1, "flush %p\nwant  %p", wr, w5);
@@ -288,7 +293,7 @@ module rx_transport_tb
     end
   end
 
-  int want_rnr, n_rnr, n_fault[5], n_split, n_cqe, n_flushed;
+  int want_rnr, n_rnr, n_fault[8], n_split, n_cqe, n_flushed;
   always @(posedge clk) if (rst_n && ev_rnr) n_rnr++;
 
   // ---- reference model: one packet at a time, in integers ----
@@ -360,7 +365,7 @@ module rx_transport_tb
     longint pos, want, skip, n;
     int fault;
     rq_sge_t g;
-    rx_write_t parts[$];
+    rx_write_t parts[$], w2;
     logic [63:0] va;
     logic [31:0] key;
     qp_attr_t a;
@@ -434,12 +439,12 @@ module rx_transport_tb
         else if (!seq_ok || !len_ok) refuse(q, m, 'h61, 8);
         else if (is_write && total != 0 && !ref_access(key, a.pd, va, total)) refuse(q, m, 'h62, 9);
         else if ((is_send || imm) && rq_gone[q]) exp_drop.push_back(1);
-        else if (((is_send && (first || only)) || (is_write && imm)) && r_rqs[q].size() == 0) begin
+        else if (((is_send && (first || only)) || (is_write && imm)) && r_rqs[8'(q)].size() == 0) begin
           respond(q, longint'(m.psn), 'h20 + int'(a.min_rnr_timer));
           r_nak[q] = 1;
           want_rnr++;
         end else begin
-          if ((is_send && (first || only)) || (is_write && imm)) r_wqe[q] = r_rqs[q].pop_front();
+          if ((is_send && (first || only)) || (is_write && imm)) r_wqe[q] = r_rqs[8'(q)].pop_front();
           if (first || only) r_total[q] = is_send ? 0 : total;
           // where the bytes of a SEND go: walk the list from its start
           if (is_send) begin
@@ -448,7 +453,7 @@ module rx_transport_tb
             skip = pos;
             r_total[q] = r_total[q] + len;
             for (int e = 0; e < int'(r_wqe[q].r.num_sge) && want > 0 && fault == 0; e++) begin
-              g = r_wqe[q].r.sge[e];
+              g = r_wqe[q].r.sge[2'(e)];
               if (skip >= longint'(g.length)) begin
                 skip -= longint'(g.length);
               end else begin
@@ -471,7 +476,7 @@ module rx_transport_tb
           if ((is_send || imm) && r_wqe[q].bad) fault = 2;
           if (fault != 0) begin
             refuse_recv(q, m, fault == 1 ? 'h61 : 'h63, fault == 1 ? 8 : 10, fault, is_send);
-            n_fault[fault]++;
+            n_fault[3'(fault)]++;
           end else begin
             stream = len != 0;
             r_nak[q] = 0;
@@ -491,8 +496,9 @@ module rx_transport_tb
             if (is_send && stream) begin
               if (parts.size() > 1) n_split++;
               while (parts.size() > 1) exp_wr.push_back(parts.pop_front());
-              w.iova = parts[0].iova;
-              w.len = parts[0].len;
+              w2 = parts[0];
+              w.iova = w2.iova;
+              w.len = w2.len;
             end
             if (is_send && !stream) w.iova = '0;
             w.ack = m.ack_req || (coalesce != 0 && r_since[q] >= longint'(coalesce));
@@ -575,8 +581,8 @@ module rx_transport_tb
     r_nak[q] = 0;
     r_dead[q] = 0;
     r_since[q] = 0;
-    rqs[q].delete();
-    r_rqs[q].delete();
+    rqs[8'(q)].delete();
+    r_rqs[8'(q)].delete();
     rq_open[q] = 0;
     rq_gone[q] = 0;
     rq_index[q] = int'($urandom() % 65536);
@@ -1275,16 +1281,17 @@ module rx_transport_tb
   // The packet that QP q must take next, or one that is wrong in one place.
   longint s_plan[NumQp];  // length of the SEND under way
   task automatic random_post(int q, bit wrong);
-    logic [127:0] g[4];
+    logic [127:0] g[4], one;
     int num, len;
     num = int'($urandom() % 5);
     if (!wrong && num == 0) num = 1;
     for (int i = 0; i < 4; i++) begin
       len = $urandom() % 4 == 0 ? 0 : $urandom() % 3 == 0 ? int'($urandom() % 20) : int'($urandom() % 3000);
       if (i == num - 1 && (!wrong || $urandom() % 8 != 0)) len = 13000 + int'($urandom() % 100);
-      g[i] = sge_of(mrs[i].va + 64'($urandom() % 16000), len, {14'd0, 10'(i), 8'(mrs[i].variant)});
-      if (wrong && $urandom() % 30 == 0) g[i][96] = !g[i][96];
-      if (wrong && $urandom() % 30 == 0) g[i][62] = !g[i][62];
+      one = sge_of(mrs[i].va + 64'($urandom() % 16000), len, {14'd0, 10'(i), 8'(mrs[i].variant)});
+      if (wrong && $urandom() % 30 == 0) one = one ^ (128'd1 << 96);
+      if (wrong && $urandom() % 30 == 0) one = one ^ (128'd1 << 62);
+      g[2'(i)] = one;
     end
     post(q, num, g[0], g[1], g[2], g[3], wrong && $urandom() % 30 == 0);
   endtask
@@ -1306,7 +1313,7 @@ module rx_transport_tb
     p.msn = 24'($urandom());
     p.imm = $urandom();
     p.solicited = 1'($urandom());
-    if (recv_too && r_rqs[q].size() < 2 && $urandom() % 5 != 0) random_post(q, wrong_percent != 0);
+    if (recv_too && r_rqs[8'(q)].size() < 2 && $urandom() % 5 != 0) random_post(q, wrong_percent != 0);
     if (r_in[q] ? r_send[q] : recv_too && $urandom() % 2 == 0) begin
       if (!r_in[q]) s_plan[q] = $urandom() % 3 == 0 ? longint'($urandom()) % 5 : longint'($urandom()) % (3 * mtu);
       len = s_plan[q] - (r_in[q] ? r_total[q] : 0);
