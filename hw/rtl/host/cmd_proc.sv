@@ -522,9 +522,9 @@ module cmd_proc
           bad_sq_size_q <= qc.log_sq_size > 8'(LogMaxQueue);
           bad_rq_addr_q <= qc.rq_stride128 ? |qc.rq_addr[6:0] : |qc.rq_addr[5:0];
           bad_rq_size_q <= qc.log_rq_size > 8'(LogMaxQueue);
-          bad_dest_q <= qc.dest_qpn < 24'd2 || qc.dest_qpn == 24'hffffff || |qc.rsvd_3;
-          bad_send_q <= 32'(qc.send_cqn) >= NumCq || |qc.rsvd_6;
-          bad_recv_q <= 32'(qc.recv_cqn) >= NumCq || |qc.rsvd_7;
+          bad_dest_q <= qc.dest_qpn < 24'd2 || qc.dest_qpn == 24'hffffff || |qc.rsvd_2;
+          bad_send_q <= 32'(qc.send_cqn) >= NumCq || |qc.rsvd_5;
+          bad_recv_q <= 32'(qc.recv_cqn) >= NumCq || |qc.rsvd_6;
           mr_q <= '{valid: 1'b1, variant: mc.key[7:0], pd: mc.pd, local_write: mc.local_write,
                     remote_write: mc.remote_write, remote_read: mc.remote_read,
                     remote_atomic: mc.remote_atomic, va: mc.va, length: mc.length, iova: mc.iova};

@@ -358,7 +358,7 @@ module rx_transport
     a.reason = k.reason;
     a.wr.qp = p.qp;
     a.wr.iova = c.send ? piece.iova : k.iova;
-    a.wr.len = c.send ? piece.len : p.payload_len;
+    a.wr.len = c.send && p.payload_len != 0 ? piece.len : p.payload_len;
     a.wr.cqe.cqn = q.recv_cqn;
     a.wr.cqe.index = index;
     a.wr.cqe.opcode = c.send ? rnic_regs_pkg::CqeOpcodeRecv : rnic_regs_pkg::CqeOpcodeRecvRdmaImm;
