@@ -199,7 +199,8 @@ const (
 	TransportDropNakInvReq TransportDrop = 8
 	// refused by NAK remote access error
 	TransportDropNakAccess TransportDrop = 9
-	// refused by NAK remote operational error (host memory refused the write)
+	// refused by NAK remote operational error (host memory refused the write, or the receive WQE or
+	// its memory cannot be used)
 	TransportDropNakOp TransportDrop = 10
 	// acknowledge outside the window of sent PSNs
 	TransportDropGhostAck TransportDrop = 11
@@ -268,7 +269,7 @@ func (e TransportDrop) Doc() string {
 	case TransportDropNakAccess:
 		return "refused by NAK remote access error"
 	case TransportDropNakOp:
-		return "refused by NAK remote operational error (host memory refused the write)"
+		return "refused by NAK remote operational error (host memory refused the write, or the receive WQE or its memory cannot be used)"
 	case TransportDropGhostAck:
 		return "acknowledge outside the window of sent PSNs"
 	case TransportDropReservedAETH:

@@ -81,8 +81,9 @@ const (
 	WQESGEOffset        = 32
 )
 
-// WQE is layout wqe, 128 bytes: Send WQE. A send queue has a stride of 64 bytes (at most 2 SGEs:
-// the first 64 bytes of this layout) or of 128 bytes (4 SGEs), chosen at creation.
+// WQE is layout wqe, 128 bytes: Send WQE, and receive WQE (of which num_sge, index and sge are
+// looked at). A queue has a stride of 64 bytes (at most 2 SGEs: the first 64 bytes of this layout)
+// or of 128 bytes (4 SGEs), chosen at creation.
 type WQE struct {
 	// Opcode is at byte 0.
 	Opcode WQEOpcode
@@ -540,6 +541,7 @@ const (
 	QPContextSQStride128Offset     = 3
 	QPContextIPv6Offset            = 3
 	QPContextVLANOffset            = 3
+	QPContextRQStride128Offset     = 3
 	QPContextPDOffset              = 4
 	QPContextDestQPNOffset         = 8
 	QPContextSQPSNOffset           = 12
@@ -572,6 +574,8 @@ const (
 	QPContextSQPIOffset            = 144
 	QPContextSQNextOffset          = 146
 	QPContextSQCIOffset            = 148
+	QPContextRQPIOffset            = 150
+	QPContextRQCIOffset            = 152
 )
 
 // QPContext is layout qp_context, 192 bytes: QP attributes (create, modify) and, from offset 128,
@@ -595,6 +599,8 @@ type QPContext struct {
 	IPv6 bool
 	// VLAN is at byte 3, bit 6: 1: send vlan_tci in an 802.1Q tag.
 	VLAN bool
+	// RQStride128 is at byte 3, bit 7: 1: 128-byte receive WQEs.
+	RQStride128 bool
 	// PD is at byte 4, 24 bits.
 	PD uint32
 	// DestQPN is at byte 8, 24 bits.
@@ -615,7 +621,7 @@ type QPContext struct {
 	RetryCnt uint8
 	// SQAddr is at byte 32: 64-byte aligned (128 with sq_stride128).
 	SQAddr uint64
-	// RQAddr is at byte 40.
+	// RQAddr is at byte 40: 64-byte aligned (128 with rq_stride128).
 	RQAddr uint64
 	// LogSQSize is at byte 48: log2 of WQEs, 0 to 15.
 	LogSQSize uint8
@@ -659,6 +665,10 @@ type QPContext struct {
 	SQNext uint16
 	// SQCI is at byte 148: query: WQEs completed.
 	SQCI uint16
+	// RQPI is at byte 150: query: receive producer index last rung.
+	RQPI uint16
+	// RQCI is at byte 152: query: receive WQEs taken for a message or flushed.
+	RQCI uint16
 }
 
 // Marshal writes the 192 bytes of the layout to the head of b; reserved bits become zero and bits
@@ -691,6 +701,9 @@ func (x *QPContext) Marshal(b []byte) error {
 		}
 		if x.VLAN {
 			v |= 1 << 6
+		}
+		if x.RQStride128 {
+			v |= 1 << 7
 		}
 		b[3] = byte(v)
 	}
@@ -761,7 +774,9 @@ func (x *QPContext) Marshal(b []byte) error {
 	binary.LittleEndian.PutUint16(b[144:], x.SQPI)
 	binary.LittleEndian.PutUint16(b[146:], x.SQNext)
 	binary.LittleEndian.PutUint16(b[148:], x.SQCI)
-	clear(b[150:192])
+	binary.LittleEndian.PutUint16(b[150:], x.RQPI)
+	binary.LittleEndian.PutUint16(b[152:], x.RQCI)
+	clear(b[154:192])
 	return nil
 }
 
@@ -781,6 +796,7 @@ func (x *QPContext) Unmarshal(b []byte) error {
 	x.SQStride128 = ((uint8(b[3]))>>4)&0x1 != 0
 	x.IPv6 = ((uint8(b[3]))>>5)&0x1 != 0
 	x.VLAN = ((uint8(b[3]))>>6)&0x1 != 0
+	x.RQStride128 = ((uint8(b[3]))>>7)&0x1 != 0
 	x.PD = uint32(uint32(b[4]) | uint32(b[5])<<8 | uint32(b[6])<<16)
 	x.DestQPN = uint32(uint32(b[8]) | uint32(b[9])<<8 | uint32(b[10])<<16)
 	x.SQPSN = uint32(uint32(b[12]) | uint32(b[13])<<8 | uint32(b[14])<<16)
@@ -813,6 +829,8 @@ func (x *QPContext) Unmarshal(b []byte) error {
 	x.SQPI = binary.LittleEndian.Uint16(b[144:])
 	x.SQNext = binary.LittleEndian.Uint16(b[146:])
 	x.SQCI = binary.LittleEndian.Uint16(b[148:])
+	x.RQPI = binary.LittleEndian.Uint16(b[150:])
+	x.RQCI = binary.LittleEndian.Uint16(b[152:])
 	return nil
 }
 

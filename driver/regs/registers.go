@@ -6,7 +6,7 @@ package regs
 
 // LayoutHash is the hash over the register map and the layouts that this package was made for; the
 // NIC shows its own in register layout_hash (LayoutHashOffset).
-const LayoutHash uint32 = 0x97742004
+const LayoutHash uint32 = 0x9db04113
 
 // Place and size of the register block in bytes.
 const (
@@ -73,6 +73,8 @@ const (
 	PacketSeqErrOffset       uint64 = 0x1128 // ro, 64 bits
 	RNRNakRetryErrOffset     uint64 = 0x1130 // ro, 64 bits
 	TxRetransmitsOffset      uint64 = 0x1138 // ro, 64 bits
+	RxSendRequestsOffset     uint64 = 0x1140 // ro, 64 bits
+	OutOfBufferOffset        uint64 = 0x1148 // ro, 64 bits
 	RxDropOffset             uint64 = 0x1200 // ro, 64 bits
 	TransportDropOffset      uint64 = 0x1300 // ro, 64 bits
 )
@@ -124,7 +126,7 @@ func (r VersionReg) WithMajor(v uint16) VersionReg { return r&^(0xffff<<16) | Ve
 type LayoutHashReg uint32
 
 // LayoutHashReset is the value after reset.
-const LayoutHashReset LayoutHashReg = 0x97742004
+const LayoutHashReset LayoutHashReg = 0x9db04113
 
 // Hash is bits 31:0.
 func (r LayoutHashReg) Hash() uint32 { return uint32(r >> 0 & 0xffffffff) }
@@ -1014,6 +1016,30 @@ func (r TxRetransmitsReg) Count() uint64 { return uint64(r >> 0 & 0xffffffffffff
 // WithCount returns r with count set to v; bits of v that do not fit are dropped.
 func (r TxRetransmitsReg) WithCount(v uint64) TxRetransmitsReg {
 	return r&^(0xffffffffffffffff<<0) | TxRetransmitsReg(v)&0xffffffffffffffff<<0
+}
+
+// RxSendRequestsReg is a value of register rx_send_requests (ro, 64 bits): SEND messages completed
+// as responder.
+type RxSendRequestsReg uint64
+
+// Count is bits 63:0.
+func (r RxSendRequestsReg) Count() uint64 { return uint64(r >> 0 & 0xffffffffffffffff) }
+
+// WithCount returns r with count set to v; bits of v that do not fit are dropped.
+func (r RxSendRequestsReg) WithCount(v uint64) RxSendRequestsReg {
+	return r&^(0xffffffffffffffff<<0) | RxSendRequestsReg(v)&0xffffffffffffffff<<0
+}
+
+// OutOfBufferReg is a value of register out_of_buffer (ro, 64 bits): Requests refused by RNR NAK:
+// no receive WQE was posted.
+type OutOfBufferReg uint64
+
+// Count is bits 63:0.
+func (r OutOfBufferReg) Count() uint64 { return uint64(r >> 0 & 0xffffffffffffffff) }
+
+// WithCount returns r with count set to v; bits of v that do not fit are dropped.
+func (r OutOfBufferReg) WithCount(v uint64) OutOfBufferReg {
+	return r&^(0xffffffffffffffff<<0) | OutOfBufferReg(v)&0xffffffffffffffff<<0
 }
 
 // RxDropReg is a value of register rx_drop (ro, 64 bits): Frames dropped by the front end, indexed

@@ -12,7 +12,7 @@ var registers = []Register{
 		{Name: "minor", Doc: "", Lo: 0, Width: 16},
 		{Name: "major", Doc: "", Lo: 16, Width: 16},
 	}},
-	{Name: "layout_hash", Doc: "Hash over registers and layouts; the driver compares it at open.", Offset: 0x8, Width: 32, Access: AccessCONST, Array: false, Count: 1, Stride: 4, Reset: 0x97742004, Fields: []Field{
+	{Name: "layout_hash", Doc: "Hash over registers and layouts; the driver compares it at open.", Offset: 0x8, Width: 32, Access: AccessCONST, Array: false, Count: 1, Stride: 4, Reset: 0x9db04113, Fields: []Field{
 		{Name: "hash", Doc: "", Lo: 0, Width: 32},
 	}},
 	{Name: "caps0", Doc: "Sizes built into this RTL.", Offset: 0x10, Width: 32, Access: AccessRO, Array: false, Count: 1, Stride: 4, Reset: 0x0, Fields: []Field{
@@ -205,6 +205,12 @@ var registers = []Register{
 	{Name: "tx_retransmits", Doc: "Request packets sent again.", Offset: 0x1138, Width: 64, Access: AccessRO, Array: false, Count: 1, Stride: 8, Reset: 0x0, Fields: []Field{
 		{Name: "count", Doc: "", Lo: 0, Width: 64},
 	}},
+	{Name: "rx_send_requests", Doc: "SEND messages completed as responder.", Offset: 0x1140, Width: 64, Access: AccessRO, Array: false, Count: 1, Stride: 8, Reset: 0x0, Fields: []Field{
+		{Name: "count", Doc: "", Lo: 0, Width: 64},
+	}},
+	{Name: "out_of_buffer", Doc: "Requests refused by RNR NAK: no receive WQE was posted.", Offset: 0x1148, Width: 64, Access: AccessRO, Array: false, Count: 1, Stride: 8, Reset: 0x0, Fields: []Field{
+		{Name: "count", Doc: "", Lo: 0, Width: 64},
+	}},
 	{Name: "rx_drop", Doc: "Frames dropped by the front end, indexed by drop_reason (element 0 counts accepted frames).", Offset: 0x1200, Width: 64, Access: AccessRO, Array: true, Count: 24, Stride: 8, Reset: 0x0, Fields: []Field{
 		{Name: "count", Doc: "", Lo: 0, Width: 64},
 	}},
@@ -236,7 +242,7 @@ var layouts = []Layout{
 		{Name: "length", Doc: "bytes, at most 2^31", Lo: 64, Width: 32},
 		{Name: "lkey", Doc: "", Lo: 96, Width: 32},
 	}},
-	{Name: "wqe", Doc: "Send WQE. A send queue has a stride of 64 bytes (at most 2 SGEs: the first 64 bytes of this layout) or of 128 bytes (4 SGEs), chosen at creation.", Size: 128, Fields: []Field{
+	{Name: "wqe", Doc: "Send WQE, and receive WQE (of which num_sge, index and sge are looked at). A queue has a stride of 64 bytes (at most 2 SGEs: the first 64 bytes of this layout) or of 128 bytes (4 SGEs), chosen at creation.", Size: 128, Fields: []Field{
 		{Name: "opcode", Doc: "", Lo: 0, Width: 8, Enum: func(v uint64) string { return WQEOpcode(v).String() }},
 		{Name: "signaled", Doc: "", Lo: 8, Width: 1},
 		{Name: "solicited", Doc: "", Lo: 9, Width: 1},
@@ -311,6 +317,7 @@ var layouts = []Layout{
 		{Name: "sq_stride128", Doc: "1: 128-byte WQEs", Lo: 28, Width: 1},
 		{Name: "ipv6", Doc: "1: IPv6 headers; 0: IPv4 from the last 4 bytes of the GIDs", Lo: 29, Width: 1},
 		{Name: "vlan", Doc: "1: send vlan_tci in an 802.1Q tag", Lo: 30, Width: 1},
+		{Name: "rq_stride128", Doc: "1: 128-byte receive WQEs", Lo: 31, Width: 1},
 		{Name: "pd", Doc: "", Lo: 32, Width: 24},
 		{Name: "dest_qpn", Doc: "", Lo: 64, Width: 24},
 		{Name: "sq_psn", Doc: "first PSN to send", Lo: 96, Width: 24},
@@ -321,7 +328,7 @@ var layouts = []Layout{
 		{Name: "timeout", Doc: "", Lo: 240, Width: 8},
 		{Name: "retry_cnt", Doc: "", Lo: 248, Width: 8},
 		{Name: "sq_addr", Doc: "64-byte aligned (128 with sq_stride128)", Lo: 256, Width: 64},
-		{Name: "rq_addr", Doc: "", Lo: 320, Width: 64},
+		{Name: "rq_addr", Doc: "64-byte aligned (128 with rq_stride128)", Lo: 320, Width: 64},
 		{Name: "log_sq_size", Doc: "log2 of WQEs, 0 to 15", Lo: 384, Width: 8},
 		{Name: "log_rq_size", Doc: "", Lo: 392, Width: 8},
 		{Name: "rnr_retry", Doc: "", Lo: 400, Width: 8},
@@ -343,6 +350,8 @@ var layouts = []Layout{
 		{Name: "sq_pi", Doc: "query: producer index last rung", Lo: 1152, Width: 16},
 		{Name: "sq_next", Doc: "query: next WQE to send", Lo: 1168, Width: 16},
 		{Name: "sq_ci", Doc: "query: WQEs completed", Lo: 1184, Width: 16},
+		{Name: "rq_pi", Doc: "query: receive producer index last rung", Lo: 1200, Width: 16},
+		{Name: "rq_ci", Doc: "query: receive WQEs taken for a message or flushed", Lo: 1216, Width: 16},
 	}},
 	{Name: "cmd_header", Doc: "Head of a command slot (256 bytes; the object's layout follows at offset 16).", Size: 16, Fields: []Field{
 		{Name: "opcode", Doc: "", Lo: 0, Width: 8, Enum: func(v uint64) string { return CmdOpcode(v).String() }},

@@ -113,7 +113,16 @@ func (cq *CQ) pollLocked(wcs []WC) (int, error) {
 		}
 		wcs[n] = WC{Status: WCStatus(cqe.Status), Opcode: Opcode(cqe.Opcode), QPN: cqe.QPN,
 			Syndrome: cqe.Syndrome, Timestamp: cqe.Timestamp}
-		wcs[n].WRID = qp.retire(cqe.Index)
+		if cqe.Opcode == regs.CQEOpcodeRecv || cqe.Opcode == regs.CQEOpcodeRecvRDMAImm {
+			wcs[n].WRID = qp.retireRecv(cqe.Index)
+			wcs[n].ByteLen, wcs[n].SrcQP = cqe.ByteLen, cqe.SrcQP
+			wcs[n].WithImm = cqe.WithImm
+			if cqe.WithImm {
+				wcs[n].Imm = bits.ReverseBytes32(cqe.Imm)
+			}
+		} else {
+			wcs[n].WRID = qp.retire(cqe.Index)
+		}
 		n++
 	}
 	if cq.ci-cq.reported >= 1<<cq.logSize/4 {
@@ -127,7 +136,33 @@ func (cq *CQ) pollLocked(wcs []WC) (int, error) {
 	return n, nil
 }
 
+// discard takes the unpolled completions of a QP out of the ring: they get a QPN that Poll passes over. The device has
+// written all of them and does not touch them again before they are consumed.
+func (cq *CQ) discard(qpn uint32) {
+	cq.mu.Lock()
+	defer cq.mu.Unlock()
+	if cq.closed {
+		return
+	}
+	mask := uint32(1)<<cq.logSize - 1
+	for ci := cq.ci; ; ci++ {
+		e := cq.ring[(ci&mask)*regs.CQESize:][:regs.CQESize:regs.CQESize]
+		phase := ci>>cq.logSize&1 == 0
+		if ci-cq.ci > mask || (pcie.LoadByte(&e[cqePhaseByte])&cqePhaseBit != 0) != phase {
+			return
+		}
+		pcie.ReadBarrier()
+		var cqe regs.CQE
+		cqe.Unmarshal(e)
+		if cqe.QPN == qpn {
+			cqe.QPN = noQPN
+			cqe.Marshal(e)
+		}
+	}
+}
+
 const (
+	noQPN        = 0 // the SMI QP, which the device does not have
 	cqePhaseByte = 31
 	cqePhaseBit  = 0x80
 )

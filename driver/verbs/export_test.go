@@ -32,3 +32,8 @@ func Counter(d *Device, off uint64) uint64 { return d.csr.Load64(off) }
 
 // Reg32 reads a 32-bit register.
 func Reg32(d *Device, off uint64) uint32 { return d.csr.Load32(off) }
+
+// RingRQ rings the receive doorbell of any QPN with any index.
+func RingRQ(d *Device, qpn uint32, pi uint16) {
+	d.db.Store64(regs.RQDoorbellOffset, regs.RQDoorbell{QPN: qpn, PI: pi}.Encode())
+}

@@ -3,6 +3,7 @@
 package verbs
 
 import (
+	"errors"
 	"fmt"
 	"math/bits"
 	"net"
@@ -21,6 +22,12 @@ type QPConfig struct {
 	// MaxSendSGE is the number of SGEs of a work request: 0 means 1. Up to 2 a WQE takes 64 bytes of
 	// the ring, above that 128.
 	MaxSendSGE int
+	// MaxRecvWR is the number of receive work requests that may be unfinished; 0: the QP has no receive queue
+	// and takes only RDMA WRITEs without immediate.
+	MaxRecvWR int
+	// MaxRecvSGE is the number of SGEs of a receive work request: 0 means 1. Up to 2 a WQE takes 64 bytes of
+	// the ring, above that 128.
+	MaxRecvSGE int
 	// SignalAll makes every work request complete, as SendSignaled does.
 	SignalAll bool
 }
@@ -42,7 +49,8 @@ type QP struct {
 	state  QPState
 	ctx    regs.QPContext
 	closed bool
-	wqe    regs.WQE // scratch of PostSend
+	recv   recvQueue
+	wqe    regs.WQE // scratch of PostSend and PostRecv
 	buf    [regs.WQESize]byte
 }
 
@@ -68,6 +76,9 @@ func (pd *PD) CreateQP(cfg QPConfig) (*QP, error) {
 	if cfg.MaxSendWR < 1 || cfg.MaxSendWR > d.attr.MaxQPWR {
 		return nil, &Error{Verb: verb, Attr: "MaxSendWR", Got: cfg.MaxSendWR, Limit: fmt.Sprintf("1 to %d", d.attr.MaxQPWR), Err: ErrLimit}
 	}
+	if err := cfg.checkRecv(d); err != nil {
+		return nil, err
+	}
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	if d.pds[pd.id] != pd {
@@ -92,9 +103,13 @@ func (pd *PD) CreateQP(cfg QPConfig) (*QP, error) {
 	qp.ctx = regs.QPContext{State: regs.QPStateReset, QPType: regs.QPTypeRC, PathMTU: regs.MTUM1024, PD: pd.id,
 		SendCQN: cfg.SendCQ.cqn, RecvCQN: cfg.RecvCQ.cqn, PKey: 0xffff,
 		SQAddr: dma.IOVA(), LogSQSize: qp.logSQ, SQStride128: qp.stride == 128}
-	if err := qp.command(verb, regs.CmdOpcodeCreateQP); err != nil {
+	if err := qp.makeRecv(); err != nil {
 		d.qpn.free(id)
 		return nil, joinClose(err, dma.Close)
+	}
+	if err := qp.command(verb, regs.CmdOpcodeCreateQP); err != nil {
+		d.qpn.free(id)
+		return nil, joinClose(joinClose(err, qp.recv.close), dma.Close)
 	}
 	cfg.SendCQ.users++
 	cfg.RecvCQ.users++
@@ -155,8 +170,10 @@ func (qp *QP) post(wr *SendWR) error {
 	if qp.state != StateRTS {
 		return &Error{Verb: verb, Attr: "QP state", Got: qp.state, Limit: StateRTS, Err: ErrState, Hint: "move the QP to RTS with Modify or Connect"}
 	}
-	if wr.Opcode != OpRDMAWrite && wr.Opcode != OpNop {
-		return &Error{Verb: verb, Attr: "Opcode", Got: wr.Opcode, Limit: OpRDMAWrite, Err: ErrNotSupported}
+	switch wr.Opcode {
+	case OpNop, OpRDMAWrite, OpRDMAWriteImm, OpSend, OpSendImm:
+	default:
+		return &Error{Verb: verb, Attr: "Opcode", Got: wr.Opcode, Limit: "RDMA_WRITE, RDMA_WRITE_WITH_IMM, SEND, SEND_WITH_IMM", Err: ErrNotSupported}
 	}
 	if len(wr.SGEs) > qp.cfg.MaxSendSGE {
 		return &Error{Verb: verb, Attr: "SGEs", Got: len(wr.SGEs), Limit: qp.cfg.MaxSendSGE, Err: ErrLimit, Hint: "create the QP with a larger MaxSendSGE"}
@@ -174,7 +191,7 @@ func (qp *QP) post(wr *SendWR) error {
 	}
 	w := &qp.wqe
 	*w = regs.WQE{Opcode: regs.WQEOpcode(wr.Opcode), NumSGE: uint8(len(wr.SGEs)), Index: qp.pi,
-		RemoteAddr: wr.RemoteAddr, RKey: wr.RKey,
+		RemoteAddr: wr.RemoteAddr, RKey: wr.RKey, Imm: bits.ReverseBytes32(wr.Imm),
 		Signaled: qp.cfg.SignalAll || wr.Flags&SendSignaled != 0, Solicited: wr.Flags&SendSolicited != 0}
 	for i, s := range wr.SGEs {
 		w.SGE[i] = regs.SGE{Addr: s.Addr, Length: s.Length, LKey: s.LKey}
@@ -332,9 +349,22 @@ func (qp *QP) Modify(attr QPAttr) error {
 	}
 	qp.state = to
 	if to == StateReset {
+		qp.discardCompletions()
 		qp.pi, qp.ci = 0, 0
+		qp.recv.pi, qp.recv.ci = 0, 0
 	}
 	return nil
+}
+
+// discardCompletions removes what the QP left in its CQs. qp.mu is held, and given away meanwhile: Poll takes the
+// lock of the CQ first.
+func (qp *QP) discardCompletions() {
+	qp.mu.Unlock()
+	qp.cfg.SendCQ.discard(qp.qpn)
+	if qp.cfg.RecvCQ != qp.cfg.SendCQ {
+		qp.cfg.RecvCQ.discard(qp.qpn)
+	}
+	qp.mu.Lock()
 }
 
 func checkRange[T ~uint8 | ~uint32](p *T, name string, limit T) error {
@@ -499,6 +529,8 @@ type QPInfo struct {
 	PostedWQE   uint16 // producer index last rung
 	NextWQE     uint16 // next WQE to send
 	DoneWQE     uint16 // WQEs completed
+	PostedRecv  uint16 // receive producer index last rung
+	DoneRecv    uint16 // receive WQEs taken for a message or flushed
 }
 
 // Query asks the device. Corresponds to ibv_query_qp(3).
@@ -516,7 +548,7 @@ func (qp *QP) Query() (QPInfo, error) {
 	c.Unmarshal(body[:])
 	qp.state = QPState(c.State)
 	return QPInfo{State: qp.state, NextPSN: c.NextPSN, UnackedPSN: c.UnaPSN, ExpectedPSN: c.ExpectedPSN, MSN: c.MSN,
-		PostedWQE: c.SQPI, NextWQE: c.SQNext, DoneWQE: c.SQCI}, nil
+		PostedWQE: c.SQPI, NextWQE: c.SQNext, DoneWQE: c.SQCI, PostedRecv: c.RQPI, DoneRecv: c.RQCI}, nil
 }
 
 // Close destroys the QP; unpolled completions of it are discarded. When it returns, the NIC no longer
@@ -536,9 +568,10 @@ func (qp *QP) Close() error {
 	qp.closed = true
 	id := qp.qpn - d.attr.FirstQPN
 	d.qps[id].Store(nil)
+	qp.discardCompletions() // or the next QP of this number would get them
 	d.qpn.free(id)
 	delete(qp.pd.qps, qp.qpn)
 	qp.cfg.SendCQ.users--
 	qp.cfg.RecvCQ.users--
-	return qp.dma.Close()
+	return errors.Join(qp.recv.close(), qp.dma.Close())
 }

@@ -97,8 +97,19 @@ type Opcode uint8
 
 // Operations. Others are refused with ErrNotSupported.
 const (
-	OpNop       Opcode = 0
-	OpRDMAWrite Opcode = 1
+	OpNop          Opcode = 0
+	OpRDMAWrite    Opcode = 1
+	OpRDMAWriteImm Opcode = 2 // takes a receive work request of the peer
+	OpSend         Opcode = 3
+	OpSendImm      Opcode = 4
+	OpSendInv      Opcode = 5 // with invalidate: not offered yet
+)
+
+// Operations of completions of receive work requests. Those of send work requests are OpRDMAWrite and OpSend, with
+// or without immediate data. Corresponds to enum ibv_wc_opcode.
+const (
+	WCRecv            Opcode = 128
+	WCRecvRDMAWithImm Opcode = 129
 )
 
 // String gives the operation's name.
@@ -108,6 +119,18 @@ func (o Opcode) String() string {
 		return "NOP"
 	case OpRDMAWrite:
 		return "RDMA_WRITE"
+	case OpRDMAWriteImm:
+		return "RDMA_WRITE_WITH_IMM"
+	case OpSend:
+		return "SEND"
+	case OpSendImm:
+		return "SEND_WITH_IMM"
+	case OpSendInv:
+		return "SEND_WITH_INV"
+	case WCRecv:
+		return "RECV"
+	case WCRecvRDMAWithImm:
+		return "RECV_RDMA_WITH_IMM"
 	}
 	return fmt.Sprintf("Opcode(%d)", uint8(o))
 }
@@ -138,6 +161,15 @@ type SendWR struct {
 	SGEs       []SGE  // at most QPConfig.MaxSendSGE
 	RemoteAddr uint64 // virtual address in the peer's MR
 	RKey       uint32
+	// Imm is the immediate data of OpSendImm and OpRDMAWriteImm as a number: its high byte goes to the wire
+	// first, so that it equals ntohl(imm_data) of a peer that uses ibv_post_recv(3).
+	Imm uint32
+}
+
+// RecvWR is a receive work request. Corresponds to struct ibv_recv_wr.
+type RecvWR struct {
+	WRID uint64
+	SGEs []SGE // at most QPConfig.MaxRecvSGE; filled in order
 }
 
 // WCStatus is the status of a completion. Corresponds to enum ibv_wc_status. It is an error:
@@ -169,9 +201,9 @@ type statusText struct{ name, cause string }
 
 var statusTexts = map[WCStatus]statusText{
 	StatusSuccess:         {"success", ""},
-	StatusLocalLenErr:     {"local length error", "the message is longer than 2^31 bytes"},
-	StatusLocalQPOpErr:    {"local QP operation error", "the NIC could not read the WQE or its payload from host memory, or the WQE is malformed"},
-	StatusLocalProtErr:    {"local protection error", "an SGE is not covered by the MR of its lkey, or the MR belongs to another PD or was closed"},
+	StatusLocalLenErr:     {"local length error", "the message is longer than 2^31 bytes, or than the receive work request it came for"},
+	StatusLocalQPOpErr:    {"local QP operation error", "the NIC could not access the WQE or its payload in host memory, or the WQE is malformed"},
+	StatusLocalProtErr:    {"local protection error", "an SGE is not covered by the MR of its lkey, or the MR belongs to another PD, was closed, or (to receive) lacks AccessLocalWrite"},
 	StatusWRFlushErr:      {"Work Request Flushed Error", "the QP went to ERR before this work request was done; look at the first failed completion"},
 	StatusMWBindErr:       {"memory bind operation error", ""},
 	StatusBadRespErr:      {"bad response error", ""},
@@ -201,6 +233,10 @@ type WC struct {
 	Status    WCStatus
 	Opcode    Opcode // valid when Status is StatusSuccess
 	QPN       uint32
+	ByteLen   uint32 // of a receive: bytes of the message
+	Imm       uint32 // of a receive: immediate data as a number, see SendWR.Imm; valid if WithImm
+	SrcQP     uint32 // of a receive: the peer's QPN
+	WithImm   bool
 	Syndrome  uint8  // AETH syndrome of the NAK that failed the work request, else 0
 	Timestamp uint64 // device clock cycles, see DeviceAttr
 }

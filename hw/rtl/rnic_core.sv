@@ -94,16 +94,17 @@ module rnic_core
 );
 
   localparam int unsigned LaneW = $clog2(DataW / 8);
-  localparam int unsigned NumQpPorts = 5;
+  localparam int unsigned NumQpPorts = 6;
   localparam int unsigned NumMrPorts = 2;
   localparam int unsigned NumErr = 3;
-  localparam int unsigned NumDrain = 9;
+  localparam int unsigned NumDrain = 10;
   localparam logic [1:0] WrPayload = 2'(WrIdPayload);
   localparam logic [1:0] WrCqe = 2'(WrIdCqe);
   localparam logic [1:0] WrRsp = 2'(WrIdRsp);
   localparam logic [1:0] RdCmd = 2'(RdIdCmd);
   localparam logic [1:0] RdWqe = 2'(RdIdWqe);
   localparam logic [1:0] RdPayload = 2'(RdIdPayload);
+  localparam logic [1:0] RdRq = 2'(RdIdRq);
   localparam logic [31:0] ResetMagic = 32'h52535421;
 
   // ---- reset ------------------------------------------------------------------------------------
@@ -144,19 +145,24 @@ module rnic_core
   );
 
   // Doorbells that nobody takes are bad ones: receive queues do not exist yet, a function that is
-  // not enabled has no queues at all. Reserved fields are not looked at; arming a CQ belongs to the
-  // event queues.
+  // Doorbells that nobody takes are bad ones; a function that is not enabled has no queues at all.
+  // Reserved fields are not looked at; arming a CQ belongs to the event queues.
   // verilator lint_off UNUSEDSIGNAL
   rnic_regs_pkg::db_sq_t db_sq;
+  rnic_regs_pkg::db_rq_t db_rq;
   rnic_regs_pkg::db_cq_t db_cq;
   // verilator lint_on UNUSEDSIGNAL
-  logic db_is_sq, db_is_cq, db_is_bad, sq_db_ready, cq_db_ready, ev_db_refused;
+  logic db_is_sq, db_is_rq, db_is_cq, db_is_bad;
+  logic sq_db_ready, rq_db_ready, cq_db_ready, ev_db_refused;
   assign db_sq = db_data;
+  assign db_rq = db_data;
   assign db_cq = db_data;
   assign db_is_sq = enable && db_offset == rnic_regs_pkg::DbSqOffset;
+  assign db_is_rq = enable && db_offset == rnic_regs_pkg::DbRqOffset;
   assign db_is_cq = enable && db_offset == rnic_regs_pkg::DbCqOffset;
-  assign db_is_bad = !db_is_sq && !db_is_cq;
-  assign db_ready = (db_is_sq && sq_db_ready) || (db_is_cq && cq_db_ready) || db_is_bad;
+  assign db_is_bad = !db_is_sq && !db_is_rq && !db_is_cq;
+  assign db_ready = (db_is_sq && sq_db_ready) || (db_is_rq && rq_db_ready) ||
+                    (db_is_cq && cq_db_ready) || db_is_bad;
   assign ev_db_refused = db_valid && db_is_bad;
 
   // ---- tables -----------------------------------------------------------------------------------
@@ -270,8 +276,50 @@ module rnic_core
   rx_write_t  wr;
   logic       ackrx_valid, ackrx_ready;
   ack_rx_t    ackrx;
-  logic       ev_drop_valid;
+  logic       ev_drop_valid, ev_no_buffer;
   logic [3:0] ev_drop;
+  logic       rq_req_valid, rq_req_ready, rq_rsp_valid, rq_flush_valid, rq_flush_ready;
+  rq_req_t    rq_req;
+  rq_rsp_t    rq_rsp;
+  rq_flush_t  rq_flush;
+  logic       rq_adm_valid, rq_adm_ready, rq_adm_init, rq_adm_rsp_valid;
+  qp_idx_t    rq_adm_qp;
+  rq_query_t  rq_adm_rsp;
+  logic [2:0] ev_rq_wqe;
+  logic       ev_rq_bad_db, ev_rq_axi_err;
+
+  // QPs that went to ERR: told to the requester and to the receive queues.
+  logic errev_req_q, errev_rq_q, errev_req_ready, errev_rq_ready;
+  assign errev_ready = (errev_req_q || errev_req_ready) && (errev_rq_q || errev_rq_ready);
+  always_ff @(posedge clk_i) begin
+    if (!core_rst_n || !errev_valid || errev_ready) begin
+      errev_req_q <= 1'b0;
+      errev_rq_q <= 1'b0;
+    end else begin
+      if (errev_req_ready) errev_req_q <= 1'b1;
+      if (errev_rq_ready) errev_rq_q <= 1'b1;
+    end
+  end
+
+  rq_cache #(.DataW(DataW)) u_rq_cache (
+    .clk_i, .rst_ni(core_rst_n),
+    .db_valid_i(db_valid && db_is_rq), .db_ready_o(rq_db_ready),
+    .db_qpn_i(db_rq.qpn), .db_pi_i(db_rq.pi),
+    .err_valid_i(errev_valid && !errev_rq_q), .err_ready_o(errev_rq_ready),
+    .err_idx_i(errev_idx),
+    .qp_req_valid_o(qp_req_valid[5]), .qp_req_ready_i(qp_req_ready[5]),
+    .qp_req_idx_o(qp_req_idx[5]), .qp_rsp_valid_i(qp_rsp_valid[5]), .qp_rsp_i(qp_rsp[5]),
+    .ar_valid_o(ar_valid[RdRq]), .ar_ready_i(ar_ready[RdRq]),
+    .ar_addr_o(ar_addr[RdRq]), .ar_len_o(ar_len[RdRq]),
+    .r_valid_i(r_valid[RdRq]), .r_data_i(r_data), .r_last_i(r_last), .r_err_i(r_err),
+    .rq_req_valid_i(rq_req_valid), .rq_req_ready_o(rq_req_ready), .rq_req_i(rq_req),
+    .rq_rsp_valid_o(rq_rsp_valid), .rq_rsp_o(rq_rsp),
+    .flush_valid_o(rq_flush_valid), .flush_ready_i(rq_flush_ready), .flush_o(rq_flush),
+    .adm_valid_i(rq_adm_valid), .adm_ready_o(rq_adm_ready), .adm_init_i(rq_adm_init),
+    .adm_qp_i(rq_adm_qp), .adm_rsp_valid_o(rq_adm_rsp_valid), .adm_rsp_o(rq_adm_rsp),
+    .drain_i(drain), .drain_done_o(drain_done[9]), .idle_o(block_idle[10]),
+    .ev_wqe_o(ev_rq_wqe), .ev_bad_db_o(ev_rq_bad_db), .ev_axi_err_o(ev_rq_axi_err)
+  );
 
   rx_transport u_rx_transport (
     .clk_i, .rst_ni(core_rst_n), .coalesce_i(reg2hw.ack_ctrl.coalesce),
@@ -281,6 +329,11 @@ module rnic_core
     .qp_req_idx_o(qp_req_idx[0]), .qp_rsp_valid_i(qp_rsp_valid[0]), .qp_rsp_i(qp_rsp[0]),
     .mr_req_valid_o(mr_req_valid[0]), .mr_req_ready_i(mr_req_ready[0]),
     .mr_req_idx_o(mr_req_idx[0]), .mr_rsp_valid_i(mr_rsp_valid[0]), .mr_rsp_i(mr_rsp[0]),
+    .rq_req_valid_o(rq_req_valid), .rq_req_ready_i(rq_req_ready), .rq_req_o(rq_req),
+    .rq_rsp_valid_i(rq_rsp_valid), .rq_rsp_i(rq_rsp),
+    .flush_valid_i(rq_flush_valid), .flush_ready_o(rq_flush_ready), .flush_i(rq_flush),
+    .rq_adm_valid_o(rq_adm_valid), .rq_adm_ready_i(rq_adm_ready), .rq_adm_init_o(rq_adm_init),
+    .rq_adm_qp_o(rq_adm_qp), .rq_adm_rsp_valid_i(rq_adm_rsp_valid), .rq_adm_rsp_i(rq_adm_rsp),
     .wr_valid_o(wr_valid), .wr_ready_i(wr_ready), .wr_o(wr),
     .ackrx_valid_o(ackrx_valid), .ackrx_ready_i(ackrx_ready), .ackrx_o(ackrx),
     .qp_err_valid_o(qp_err_valid[0]), .qp_err_ready_i(qp_err_ready[0]),
@@ -288,12 +341,14 @@ module rnic_core
     .adm_valid_i(rsp_adm_valid), .adm_ready_o(rsp_adm_ready), .adm_i(rsp_adm),
     .adm_rsp_valid_o(rsp_adm_rsp_valid), .adm_rsp_o(rsp_adm_rsp),
     .drain_i(drain), .drain_done_o(drain_done[2]), .idle_o(block_idle[2]),
-    .ev_drop_valid_o(ev_drop_valid), .ev_drop_o(ev_drop)
+    .ev_drop_valid_o(ev_drop_valid), .ev_drop_o(ev_drop), .ev_rnr_o(ev_no_buffer)
   );
 
   logic        ackq_valid, ackin_ready, ackin_valid;
   ack_t        ackq, ackin;
-  logic        ev_rx_bytes_valid, ev_rx_message, ev_wr_axi_err, ev_nak_op, ev_stall_rx_dma;
+  logic        rx_cqe_valid, rx_cqe_ready;
+  cqe_ev_t     rx_cqe;
+  logic        ev_rx_bytes_valid, ev_rx_message, ev_rx_send, ev_wr_axi_err, ev_nak_op, ev_stall_rx_dma;
   logic [12:0] ev_rx_bytes;
 
   rx_payload_writer #(.DataW(DataW)) u_rx_payload_writer (
@@ -307,9 +362,11 @@ module rnic_core
     .w_data_o(w_data[WrPayload]), .w_strb_o(w_strb[WrPayload]),
     .w_last_o(w_last[WrPayload]), .b_valid_i(b_valid[WrPayload]), .b_err_i(b_err),
     .ack_valid_o(ackin_valid), .ack_o(ackin),
+    .cqe_valid_o(rx_cqe_valid), .cqe_ready_i(rx_cqe_ready), .cqe_o(rx_cqe),
     .qp_err_valid_o(qp_err_valid[1]), .qp_err_ready_i(qp_err_ready[1]),
     .qp_err_idx_o(qp_err_idx[1]),
     .ev_bytes_valid_o(ev_rx_bytes_valid), .ev_bytes_o(ev_rx_bytes), .ev_message_o(ev_rx_message),
+    .ev_send_o(ev_rx_send),
     .ev_axi_err_o(ev_wr_axi_err), .ev_nak_op_o(ev_nak_op), .ev_stall_o(ev_stall_rx_dma),
     .drain_i(drain), .drain_done_o(drain_done[3]), .idle_o(block_idle[3])
   );
@@ -330,8 +387,8 @@ module rnic_core
   logic [LaneW:0]   txpl_cnt;
   logic             txerr_valid, txerr_ready;
   tx_err_t          txerr;
-  logic             cqe_valid, cqe_ready;
-  cqe_ev_t          cqe;
+  logic             req_cqe_valid, req_cqe_ready, cqe_valid, cqe_ready;
+  cqe_ev_t          req_cqe, cqe;
   logic             req_adm_valid, req_adm_ready, req_adm_rsp_valid;
   qp_admin_t        req_adm;
   req_query_t       req_adm_rsp;
@@ -353,7 +410,8 @@ module rnic_core
     .db_qpn_i(db_sq.qpn), .db_pi_i(db_sq.pi),
     .ackrx_valid_i(ackrx_valid), .ackrx_ready_o(ackrx_ready), .ackrx_i(ackrx),
     .err_valid_i(txerr_valid), .err_ready_o(txerr_ready), .err_i(txerr),
-    .flush_valid_i(errev_valid), .flush_ready_o(errev_ready), .flush_idx_i(errev_idx),
+    .flush_valid_i(errev_valid && !errev_req_q), .flush_ready_o(errev_req_ready),
+    .flush_idx_i(errev_idx),
     .qpa_req_valid_o(qp_req_valid[2]), .qpa_req_ready_i(qp_req_ready[2]),
     .qpa_req_idx_o(qp_req_idx[2]), .qpa_rsp_valid_i(qp_rsp_valid[2]), .qpa_rsp_i(qp_rsp[2]),
     .qpb_req_valid_o(qp_req_valid[3]), .qpb_req_ready_i(qp_req_ready[3]),
@@ -368,7 +426,7 @@ module rnic_core
     .pkt_valid_o(reqpkt_valid), .pkt_ready_i(reqpkt_ready), .pkt_o(pkt),
     .frag_valid_o(frag_valid), .frag_ready_i(frag_ready), .frag_o(frag),
     .inl_valid_o(inl_valid), .inl_ready_i(inl_ready), .inl_data_o(inl_data), .inl_len_o(inl_len),
-    .cqe_valid_o(cqe_valid), .cqe_ready_i(cqe_ready), .cqe_o(cqe),
+    .cqe_valid_o(req_cqe_valid), .cqe_ready_i(req_cqe_ready), .cqe_o(req_cqe),
     .qp_err_valid_o(qp_err_valid[2]), .qp_err_ready_i(qp_err_ready[2]),
     .qp_err_idx_o(qp_err_idx[2]),
     .adm_valid_i(req_adm_valid), .adm_ready_o(req_adm_ready), .adm_i(req_adm),
@@ -438,6 +496,13 @@ module rnic_core
   cq_ctx_t     cq_cmd_rsp;
   logic        ev_cqe, ev_cqe_lost, ev_cq_overrun, ev_cqe_error, ev_cqe_flush;
   logic        ev_cq_bad_db, ev_cqe_axi_err;
+
+  cqe_arb u_cqe_arb (
+    .clk_i, .rst_ni(core_rst_n),
+    .in_valid_i({rx_cqe_valid, req_cqe_valid}), .in_ready_o({rx_cqe_ready, req_cqe_ready}),
+    .in_i({rx_cqe, req_cqe}),
+    .out_valid_o(cqe_valid), .out_ready_i(cqe_ready), .out_o(cqe)
+  );
 
   cqe_writer #(.DataW(DataW)) u_cqe_writer (
     .clk_i, .rst_ni(core_rst_n), .time_i,
@@ -512,7 +577,8 @@ module rnic_core
     .capture_drops_only_i(reg2hw.rx_ctrl.capture_drops_only),
     .verdict_valid_i(verdict_valid_o), .verdict_i(verdict),
     .ev_drop_valid_i(ev_drop_valid), .ev_drop_i(ev_drop), .ev_nak_op_i(ev_nak_op),
-    .ev_rx_message_i(ev_rx_message), .ev_rx_bytes_valid_i(ev_rx_bytes_valid),
+    .ev_rx_message_i(ev_rx_message), .ev_rx_send_i(ev_rx_send), .ev_no_buffer_i(ev_no_buffer),
+    .ev_rq_wqe_i(ev_rq_wqe), .ev_rx_bytes_valid_i(ev_rx_bytes_valid),
     .ev_rx_bytes_i(ev_rx_bytes), .ev_stall_rx_dma_i(ev_stall_rx_dma),
     .ev_frame_valid_i(ev_frame_valid), .ev_frame_len_i(ev_frame_len),
     .ev_frame_kind_i(ev_frame_kind), .ev_abort_i(ev_abort),
@@ -523,8 +589,8 @@ module rnic_core
     .ev_cqe_i(ev_cqe), .ev_cqe_lost_i(ev_cqe_lost), .ev_cq_overrun_i(ev_cq_overrun),
     .ev_cqe_error_i(ev_cqe_error), .ev_cqe_flush_i(ev_cqe_flush),
     .ev_cmd_i(ev_cmd), .ev_cmd_error_i(ev_cmd_error), .ev_qp_fatal_i(ev_qp_fatal),
-    .ev_bad_db_i({ev_db_refused, ev_sq_bad_db, ev_cq_bad_db}),
-    .ev_axi_rd_err_i({ev_cmd_rd_err, ev_wqe_axi_err, ev_pl_axi_err}),
+    .ev_bad_db_i({ev_db_refused, ev_sq_bad_db, ev_rq_bad_db, ev_cq_bad_db}),
+    .ev_axi_rd_err_i({ev_cmd_rd_err, ev_wqe_axi_err, ev_rq_axi_err, ev_pl_axi_err}),
     .ev_axi_wr_err_i({ev_cmd_wr_err, ev_cqe_axi_err, ev_wr_axi_err}),
     .hw2reg_o(hw2reg)
   );

@@ -167,7 +167,8 @@ module cmd_proc_tb #(
   int adm_inits_rsp = 0, adm_inits_req = 0, rsp_wait = 0, req_wait = 0;
   qp_admin_t last_rsp, last_req;
   function automatic rsp_query_t rsp_answer(input qp_idx_t qp);
-    return '{expected_psn: 24'h100000 | 24'(qp), msn: 24'h200000 | 24'(qp)};
+    return '{expected_psn: 24'h100000 | 24'(qp), msn: 24'h200000 | 24'(qp),
+             rq: '{pi: 16'h1000 | 16'(qp), ci: 16'h2000 | 16'(qp)}};
   endfunction
   function automatic req_query_t req_answer(input qp_idx_t qp);
     return '{next_psn: 24'h300000 | 24'(qp), una_psn: 24'h400000 | 24'(qp), pi: 16'h5000 | 16'(qp),
@@ -188,7 +189,7 @@ module cmd_proc_tb #(
     end else if (rsp_adm_valid && ($urandom() % 2) == 0) begin
       rsp_adm_ready = 1;
       last_rsp = rsp_adm;
-      if (rsp_adm.op == QpStateInit) adm_inits_rsp++;
+      if (rsp_adm.op != QpStateQuery) adm_inits_rsp++;
     end
     if (req_adm_ready) begin
       req_adm_ready = 0;
@@ -311,6 +312,8 @@ module cmd_proc_tb #(
         t_want.sq_next = 16'h6000 | 16'(t_object[7:0]);
         t_want.sq_ci = 16'h7000 | 16'(t_object[7:0]);
         t_want.expected_psn = 24'h100000 | 24'(t_object[7:0]);
+        t_want.rq_pi = 16'h1000 | 16'(t_object[7:0]);
+        t_want.rq_ci = 16'h2000 | 16'(t_object[7:0]);
         t_want.msn = 24'h200000 | 24'(t_object[7:0]);
         if (rq != t_want) $fatal(1, "QP %h:\n got %h\nwant %h", t_object, rq, t_want);
       end
@@ -405,7 +408,8 @@ module cmd_proc_tb #(
     c.timeout = 8'($urandom() % 32);
     c.retry_cnt = 8'($urandom() % 8);
     c.sq_addr = {$urandom(), $urandom()} & ~64'h7f;
-    c.rq_addr = {$urandom(), $urandom()} & ~64'h3f;
+    c.rq_stride128 = 1'b1;
+    c.rq_addr = {$urandom(), $urandom()} & ~64'h7f;
     c.log_sq_size = 8'($urandom() % 16);
     c.log_rq_size = 8'($urandom() % 16);
     c.rnr_retry = 8'($urandom() % 8);
@@ -484,7 +488,7 @@ module cmd_proc_tb #(
     if (rm != mc) $fatal(1, "MR 0");
     n = drain_rounds;
     run(CmdOpcodeDestroyMr, 1023, BaseNone, Ok, 0);
-    if (drain_rounds != n + 3) $fatal(1, "%0d drain rounds", drain_rounds - n);
+    if (drain_rounds != n + 4) $fatal(1, "%0d drain rounds", drain_rounds - n);
     run(CmdOpcodeQueryMr, 1023, BaseNone, NotFound, 0);
     run(CmdOpcodeQueryMr, 0, BaseNone, Ok, 0);
 
@@ -534,6 +538,7 @@ module cmd_proc_tb #(
     runp(CmdOpcodeCreateQp, Q, BaseA, 23, 8, 64'd1, BadParam, SynSendCqn);
     runp(CmdOpcodeCreateQp, Q, BaseA, 48, 8, 64'd16, BadParam, SynSqSize);
     runp(CmdOpcodeCreateQp, Q, BaseA, 40, 1, 64'd1, BadParam, SynRqAddr);
+    runp(CmdOpcodeCreateQp, Q, BaseA, 40, 8, 64'h40, BadParam, SynRqAddr);
     runp(CmdOpcodeCreateQp, Q, BaseA, 49, 8, 64'h80, BadParam, SynRqSize);
     run(CmdOpcodeQueryQp, Q, BaseNone, NotFound, 0);
     // a refused creation uses no CQ
@@ -541,6 +546,7 @@ module cmd_proc_tb #(
     n = adm_inits_rsp; m = adm_inits_req;
     run(CmdOpcodeCreateQp, Q, BaseA, Ok, 0);
     if (adm_inits_rsp != n + 1 || adm_inits_req != m + 1) $fatal(1, "creation does not initialise");
+    if (last_rsp.op != QpStateReset) $fatal(1, "creation does not empty the receive queue");
     run(CmdOpcodeCreateQp, Q, BaseA, Exists, 0);
     want = a;
     check_qp(Q);
@@ -595,7 +601,7 @@ module cmd_proc_tb #(
     check_qp(Q);
     n = adm_inits_rsp; m = adm_inits_req;
     modify(Q, BaseB, 2, Ok, 0);
-    if (adm_inits_rsp != n + 1 || adm_inits_req != m || last_rsp.psn != b.rq_psn || last_rsp.qp != Q[7:0])
+    if (adm_inits_rsp != n + 1 || last_rsp.op != QpStateInit || adm_inits_req != m || last_rsp.psn != b.rq_psn || last_rsp.qp != Q[7:0])
       $fatal(1, "responder not started");
     old = want;
     want = b;
@@ -648,7 +654,8 @@ module cmd_proc_tb #(
     modify(Q, BaseB, 6, Ok, 0);
     n = drain_rounds;
     modify(Q, BaseNone, 0, Ok, 0);
-    if (drain_rounds != n + 3) $fatal(1, "reset drained %0d rounds", drain_rounds - n);
+    if (drain_rounds != n + 4) $fatal(1, "reset drained %0d rounds", drain_rounds - n);
+    if (last_rsp.op != QpStateReset) $fatal(1, "reset does not empty the receive queue");
     want.state = 0;
     check_qp(Q);
     modify(Q, BaseNone, 6, Ok, 0);
@@ -677,7 +684,7 @@ module cmd_proc_tb #(
     drain_block = 0;
     wait_answer(pi);
     commands++;
-    if (drain_rounds != n + 3) $fatal(1, "destroy drained %0d rounds", drain_rounds - n);
+    if (drain_rounds != n + 4) $fatal(1, "destroy drained %0d rounds", drain_rounds - n);
     if (u_mem.get(RspBase + 64'(256 * (int'(pi - 1) % 4))) != Ok) $fatal(1, "destroy");
     run(CmdOpcodeQueryQp, Q, BaseNone, NotFound, 0);
 
@@ -692,7 +699,7 @@ module cmd_proc_tb #(
     run(CmdOpcodeDestroyQp, 32'h1ff, BaseNone, Ok, 0);
     n = drain_rounds;
     run(CmdOpcodeDestroyCq, 5, BaseNone, Ok, 0);
-    if (drain_rounds != n + 3) $fatal(1, "CQ destroy drained %0d rounds", drain_rounds - n);
+    if (drain_rounds != n + 4) $fatal(1, "CQ destroy drained %0d rounds", drain_rounds - n);
     run(CmdOpcodeQueryCq, 5, BaseNone, NotFound, 0);
     run(CmdOpcodeCreateQp, 32'h100, BaseA, BadParam, SynSendCqn);
 

@@ -2,7 +2,7 @@
 //
 // Payload writer against a byte-exact memory: every lane in memory x every lane in the frame x
 // small lengths, lengths up to 4096, packets without payload, random stalls on every side, random B
-// latency, refused writes, drain. Burst rules (4 KiB, BurstBeats, last) are checked on every
+// latency, packets in pieces (split at every byte), CQEs that wait for their turn, refused writes, drain. Burst rules (4 KiB, BurstBeats, last) are checked on every
 // transfer; throughput is measured without stalls.
 
 module rx_payload_writer_tb
@@ -31,6 +31,8 @@ module rx_payload_writer_tb
   logic [BytesW-1:0] w_strb;
   logic ack_valid, qp_err_valid, qp_err_ready = 0;
   ack_t ack;
+  logic cqe_valid, cqe_ready = 0, ev_send;
+  cqe_ev_t cqe;
   qp_idx_t qp_err_idx;
   logic ev_bytes_valid, ev_message, ev_axi_err, ev_nak_op, ev_stall, drain = 0, drain_done, idle;
   logic [12:0] ev_bytes;
@@ -44,8 +46,9 @@ module rx_payload_writer_tb
     .w_valid_o(w_valid), .w_ready_i(w_ready), .w_data_o(w_data), .w_strb_o(w_strb),
     .w_last_o(w_last), .b_valid_i(b_valid), .b_err_i(b_err),
     .ack_valid_o(ack_valid), .ack_o(ack),
+    .cqe_valid_o(cqe_valid), .cqe_ready_i(cqe_ready), .cqe_o(cqe),
     .qp_err_valid_o(qp_err_valid), .qp_err_ready_i(qp_err_ready), .qp_err_idx_o(qp_err_idx),
-    .ev_bytes_valid_o(ev_bytes_valid), .ev_bytes_o(ev_bytes), .ev_message_o(ev_message),
+    .ev_bytes_valid_o(ev_bytes_valid), .ev_bytes_o(ev_bytes), .ev_message_o(ev_message), .ev_send_o(ev_send),
     .ev_axi_err_o(ev_axi_err), .ev_nak_op_o(ev_nak_op), .ev_stall_o(ev_stall),
     .drain_i(drain), .drain_done_o(drain_done), .idle_o(idle)
   );
@@ -71,6 +74,10 @@ module rx_payload_writer_tb
   longint unsigned bytes_seen, bytes_want, msgs_seen, msgs_want, naks_seen, naks_want, errs_want;
   int qp_errs_seen, packets, acks_seen;
   ack_t ack_want[$];
+  cqe_ev_t cqe_want[$];
+  int cqe_acks[$];              // acknowledges that must have been sent before it
+  int acks_made, cqes_seen, pieces_made, flushed_seen;
+  longint unsigned sends_seen, sends_want;
   qp_idx_t err_want[$];
 
   // burst list per packet, to know which B fails
@@ -82,76 +89,122 @@ module rx_payload_writer_tb
     return int'($urandom() % 100) >= percent;
   endfunction
 
-  // Queue one packet. fail: 0 none, else the n-th burst fails.
+  // Queue one packet. fail: 0 none, else the n-th burst fails. pieces: the payload goes to so many places. cqe_kind:
+  // 0 none, 1 of a SEND, 2 of a WRITE with immediate, 3 a flush.
   task automatic queue_packet(qp_idx_t qp, logic [63:0] iova, int len, int off0, bit with_ack,
                               bit last,
-                              int fail, bit init = 0);
+                              int fail, bit init = 0, int pieces = 1, int cqe_kind = 0);
     rx_write_t w;
     beat_t b;
     ack_t x;
-    int pos, lane, n, nb, first;
+    cqe_ev_t c;
+    int pos, lane, n, nb, first, done_len, part, good_bytes;
     bit failed;
+    logic [63:0] at;
     w = '0;
     w.qp = qp;
-    w.has_payload = len != 0;
-    w.iova = iova;
-    w.len = 13'(len);
     w.ack = with_ack;
     w.last = last;
     w.init = init;
     w.psn = psn_t'($urandom());
     w.msn = 24'($urandom());
     w.syndrome = len == 0 && ($urandom() % 2) == 0 ? SynNakSeq : SynAck;
-    wr_todo.push_back(w);
-    // payload beats
-    pos = 0;
-    lane = off0;
-    first = 0;
-    while (pos < len) begin
-      n = len - pos < int'(BytesW) - lane ? len - pos : int'(BytesW) - lane;
-      for (int k = 0; k < int'(BytesW / 4); k++) b.data[32*k+:32] = $urandom();
-      b.off = LaneW'(lane);
-      b.cnt = (LaneW + 1)'(n);
-      b.last = pos + n == len;
-      for (int k = 0; k < n; k++) begin
-        want[MemW'(iova + 64'(pos + k))] = b.data[8*(lane+k)+:8];
-      end
-      pl_todo.push_back(b);
-      first++;
-      pos += n;
-      lane = 0;
+    if (cqe_kind != 0) begin
+      for (int k = 0; k < $bits(cqe_ev_t) / 32 + 1; k++) w.cqe = $bits(cqe_ev_t)'({w.cqe, $urandom()});
+      w.cqe.opcode = cqe_kind == 2 ? 8'd129 : 8'd128;
+      w.cqe.status = cqe_kind == 3 ? 8'd5 : 8'd0;
     end
-    beats_of.push_back(first);
-    // bursts as the contract wants them: aligned borders every BurstBeats beats
+    if (len < pieces) pieces = len == 0 ? 1 : len;
+    // payload beats
+    done_len = 0;
+    first = 0;
+    lane = off0;
     nb = 0;
     failed = 0;
-    if (len != 0) begin
-      nb = int'(((iova & 64'hfff) + 64'(len) - 1) / (BurstBeats * BytesW) -
-                (iova & 64'hfff) / (BurstBeats * BytesW)) + 1;
-      for (int k = 1; k <= nb; k++) begin
-        b_plan.push_back(fail == k);
-        if (fail == k) failed = 1;
+    good_bytes = 0;
+    at = iova;
+    b = '0;
+    for (int k = pieces; k > 0; k--) begin
+      part = $urandom() % 3 == 0 ? 1 : 1 + int'($urandom() % 32'(len - done_len - k + 2));
+      if (part > len - done_len - k + 1) part = len - done_len - k + 1;
+      if (k == 1) part = len - done_len;
+      w.has_payload = len != 0;
+      w.iova = at;
+      w.len = 13'(part);
+      w.more = k != 1;
+      w.has_cqe = cqe_kind != 0 && k == 1;
+      if (w.more) pieces_made++;
+      wr_todo.push_back(w);
+      // bursts as the contract wants them: aligned borders every BurstBeats beats
+      if (part != 0) begin
+        n = int'(((at & 64'hfff) + 64'(part) - 1) / (BurstBeats * BytesW) -
+                 (at & 64'hfff) / (BurstBeats * BytesW)) + 1;
+        for (int m = 1; m <= n; m++) begin
+          nb++;
+          b_plan.push_back(fail == nb);
+          if (fail == nb) failed = 1;
+        end
       end
+      if (!failed) good_bytes += part;
+      pos = 0;
+      while (pos < part) begin
+        // the packet's beats do not end where its pieces end
+        n = int'(BytesW) - lane < len - done_len - pos ? int'(BytesW) - lane : len - done_len - pos;
+        if (b.cnt == 0) begin
+          for (int m = 0; m < int'(BytesW / 4); m++) b.data[32*m+:32] = $urandom();
+          b.off = first == 0 ? LaneW'(off0) : LaneW'(0);
+          b.cnt = (LaneW + 1)'(n);
+          b.last = done_len + pos + n == len;
+        end
+        if (n > part - pos) n = part - pos;
+        for (int m = 0; m < n; m++) want[MemW'(at + 64'(pos + m))] = b.data[8*(lane+m)+:8];
+        pos += n;
+        lane += n;
+        if (lane == int'(BytesW) || done_len + pos == len) begin
+          pl_todo.push_back(b);
+          first++;
+          lane = 0;
+          b.cnt = 0;
+        end
+      end
+      done_len += part;
+      // the next piece somewhere behind, in the same memory
+      at = Base + ((at - Base + 64'(part) + 64'($urandom() % 200)) % 60000);
     end
+    for (int k = 1; k < pieces; k++) beats_of.push_back(0);
+    beats_of.push_back(first);
     // outcome
     packets++;
     if (init) begin
       bad[qp] = 0;
-    end else if (failed) begin
-      errs_want++;
-      if (!bad[qp]) begin
-        bad[qp] = 1;
-        naks_want++;
-        err_want.push_back(qp);
-        x = '{qp: qp, psn: w.psn, msn: w.msn - 24'(last), syndrome: SynNakOp};
-        ack_want.push_back(x);
-      end
     end else begin
-      bytes_want += 64'(len);
-      if (!bad[qp]) begin
-        if (last) msgs_want++;
+      c = w.cqe;
+      if (c.status == 0 && bad[qp]) c.status = 8'd5;
+      else if (c.status == 0 && failed) c.status = 8'd2;
+      if (cqe_kind != 0) begin
+        cqe_want.push_back(c);
+        cqe_acks.push_back(acks_made);
+        if (c.status == 8'd5) flushed_seen++;
+      end
+      bytes_want += 64'(good_bytes);
+      if (failed) begin
+        errs_want++;
+        if (!bad[qp]) begin
+          bad[qp] = 1;
+          naks_want++;
+          err_want.push_back(qp);
+          x = '{qp: qp, psn: w.psn, msn: w.msn - 24'(last), syndrome: SynNakOp};
+          ack_want.push_back(x);
+          acks_made++;
+        end
+      end else if (!bad[qp]) begin
+        if (last && (cqe_kind == 1 || cqe_kind == 3)) sends_want++;
+        else if (last) msgs_want++;
         x = '{qp: qp, psn: w.psn, msn: w.msn, syndrome: w.syndrome};
-        if (with_ack) ack_want.push_back(x);
+        if (with_ack) begin
+          ack_want.push_back(x);
+          acks_made++;
+        end
       end
     end
   endtask
@@ -179,6 +232,7 @@ module rx_payload_writer_tb
       aw_ready = go(stall);
       w_ready = go(stall);
       qp_err_ready = go(stall);
+      cqe_ready = go(stall);
     end
   end
 
@@ -259,6 +313,15 @@ module rx_payload_writer_tb
         if (ack !== ack_want[0]) $fatal(1, "ack %h, want %h", ack, ack_want[0]);
         void'(ack_want.pop_front());
       end
+      if (cqe_valid && cqe_ready) begin
+        cqes_seen++;
+        if (cqe_want.size() == 0) $fatal(1, "CQE nobody asked for");
+        if (cqe !== cqe_want[0]) $fatal(1, "cqe %h, want %h", cqe, cqe_want[0]);
+        // acknowledges of earlier packets are out (or are in this cycle), its own is not
+        if (acks_seen != cqe_acks[0]) $fatal(1, "CQE behind %0d acknowledges, want %0d", acks_seen, cqe_acks[0]);
+        void'(cqe_want.pop_front());
+        void'(cqe_acks.pop_front());
+      end
       if (qp_err_valid && qp_err_ready) begin
         qp_errs_seen++;
         if (err_want.size() == 0 || qp_err_idx !== err_want[0]) begin
@@ -268,6 +331,7 @@ module rx_payload_writer_tb
       end
       if (ev_bytes_valid) bytes_seen += 64'(ev_bytes);
       if (ev_message) msgs_seen++;
+      if (ev_send) sends_seen++;
       if (ev_nak_op) naks_seen++;
       if (ev_axi_err) errs_seen++;
       if (ev_stall) stalls_seen++;
@@ -289,6 +353,8 @@ module rx_payload_writer_tb
     repeat (3) @(negedge clk);
     if (ack_want.size() != 0) $fatal(1, "%s: %0d acknowledges missing", what, ack_want.size());
     if (err_want.size() != 0) $fatal(1, "%s: QP error missing", what);
+    if (cqe_want.size() != 0) $fatal(1, "%s: %0d CQEs missing", what, cqe_want.size());
+    if (sends_seen != sends_want) $fatal(1, "%s: SENDs %0d, want %0d", what, sends_seen, sends_want);
     if (b_plan.size() != 0) $fatal(1, "%s: %0d bursts fewer than expected", what, b_plan.size());
     if (bytes_seen != bytes_want) $fatal(1, "%s: %0d bytes of %0d", what, bytes_seen, bytes_want);
     if (msgs_seen != msgs_want) $fatal(1, "%s: messages %0d, want %0d", what, msgs_seen, msgs_want);
@@ -323,6 +389,12 @@ module rx_payload_writer_tb
                    int'($urandom() % BytesW), 1, 1'($urandom()), 0);
     end
     settle("lengths");
+    // pieces of every length at every border
+    for (int n = 1; n <= 300; n++) begin
+      queue_packet(qp_idx_t'($urandom()), Base + 64'($urandom() % 61000), n, int'($urandom() % BytesW), 1, 1'($urandom()), 0,
+                   0, 2 + n % 3, n % 3);
+      if (n % 20 == 0) settle("pieces");
+    end
     // random, with stalls, up to 4096 bytes, errors
     for (int round = 0; round < 12; round++) begin
       stall = round % 3 == 0 ? 0 : round % 3 == 1 ? 30 : 80;
@@ -337,7 +409,9 @@ module rx_payload_writer_tb
         endcase
         queue_packet(qp_idx_t'($urandom() % 8), Base + 64'($urandom() % 61000), l,
                      int'($urandom() % BytesW), 1'($urandom()), 1'($urandom()),
-                     round >= 4 && $urandom() % 10 == 0 ? 1 + int'($urandom() % 2) : 0);
+                     round >= 4 && $urandom() % 10 == 0 ? 1 + int'($urandom() % 2) : 0, 0,
+                     $urandom() % 3 == 0 ? 1 + int'($urandom() % 4) : 1,
+                     $urandom() % 2 == 0 ? int'($urandom() % (l == 0 ? 4 : 3)) : 0);
       end
       settle("random");
       for (int q = 0; q < 8; q++) begin
@@ -381,8 +455,9 @@ module rx_payload_writer_tb
       $fatal(1, "%0d bursts outstanding", max_outstanding);
     end
     if (naks_want < 5 || stalls_seen == 0) $fatal(1, "corner not reached");
-    $display("PASS %0d packets, %0d bytes, %0d refused, %0d bursts open, %0d beats in %0d cycles",
-             packets, bytes_seen, naks_seen, max_outstanding, w_beats, l);
+    if (pieces_made < 500 || cqes_seen < 200 || flushed_seen < 10 || sends_seen < 50) $fatal(1, "CQEs: corner not reached");
+    $display("PASS %0d packets, %0d pieces, %0d CQEs, %0d bytes, %0d refused, %0d bursts open, %0d beats in %0d cycles",
+             packets, pieces_made, cqes_seen, bytes_seen, naks_seen, max_outstanding, w_beats, l);
     $finish;
   end
 endmodule

@@ -2,7 +2,8 @@
 //
 // Receive transport with models of its QP and MR ports (random latency): every rule alone with
 // literal expectations, then random sequences of right and wrong packets on several QPs against a
-// reference model, then throughput, admin port and drain. DataW does not matter to this block.
+// reference model, then throughput, admin port and drain. Receive WQEs come from a model of the receive queues
+// (good, malformed, none, flushed) with random latency. DataW does not matter to this block.
 
 module rx_transport_tb
   import rnic_pkg::*;
@@ -22,6 +23,13 @@ module rx_transport_tb
   mr_idx_t mr_req_idx;
   qp_attr_t qp_rsp;
   mr_t mr_rsp;
+  logic rq_req_valid, rq_req_ready = 0, rq_rsp_valid = 0, flush_valid = 0, flush_ready;
+  rq_req_t rq_req;
+  rq_rsp_t rq_rsp;
+  rq_flush_t flush;
+  logic rq_adm_valid, rq_adm_ready = 0, rq_adm_init, rq_adm_rsp_valid = 0, ev_rnr;
+  qp_idx_t rq_adm_qp;
+  rq_query_t rq_adm_rsp;
   logic wr_valid, wr_ready = 0, ackrx_valid, ackrx_ready = 0, err_valid, err_ready = 0;
   rx_write_t wr;
   ack_rx_t ackrx;
@@ -39,13 +47,18 @@ module rx_transport_tb
     .qp_rsp_valid_i(qp_rsp_valid), .qp_rsp_i(qp_rsp),
     .mr_req_valid_o(mr_req_valid), .mr_req_ready_i(mr_req_ready), .mr_req_idx_o(mr_req_idx),
     .mr_rsp_valid_i(mr_rsp_valid), .mr_rsp_i(mr_rsp),
+    .rq_req_valid_o(rq_req_valid), .rq_req_ready_i(rq_req_ready), .rq_req_o(rq_req),
+    .rq_rsp_valid_i(rq_rsp_valid), .rq_rsp_i(rq_rsp),
+    .flush_valid_i(flush_valid), .flush_ready_o(flush_ready), .flush_i(flush),
+    .rq_adm_valid_o(rq_adm_valid), .rq_adm_ready_i(rq_adm_ready), .rq_adm_init_o(rq_adm_init),
+    .rq_adm_qp_o(rq_adm_qp), .rq_adm_rsp_valid_i(rq_adm_rsp_valid), .rq_adm_rsp_i(rq_adm_rsp),
     .wr_valid_o(wr_valid), .wr_ready_i(wr_ready), .wr_o(wr),
     .ackrx_valid_o(ackrx_valid), .ackrx_ready_i(ackrx_ready), .ackrx_o(ackrx),
     .qp_err_valid_o(err_valid), .qp_err_ready_i(err_ready), .qp_err_idx_o(err_idx),
     .adm_valid_i(adm_valid), .adm_ready_o(adm_ready), .adm_i(adm),
     .adm_rsp_valid_o(adm_rsp_valid), .adm_rsp_o(adm_rsp),
     .drain_i(drain), .drain_done_o(drain_done), .idle_o(idle),
-    .ev_drop_valid_o(ev_valid), .ev_drop_o(ev)
+    .ev_drop_valid_o(ev_valid), .ev_drop_o(ev), .ev_rnr_o(ev_rnr)
   );
 
   // ---- tables behind the ports ----
@@ -63,6 +76,97 @@ module rx_transport_tb
   function automatic bit go();
     return int'($urandom() % 100) >= stall;
   endfunction
+
+  // ---- receive queues: what is posted, WQE 0 at the head ----
+  typedef struct packed {
+    logic        bad;
+    logic [31:0] seq;            // packets made before it was posted
+    rq_rsp_t     r;
+  } posted_t;
+  // (indexed by exactly 8 bits: Verilator 5.006 dies on a queue out of range)
+  posted_t  rqs[NumQp][$];       // as the block must see them, taken by requests
+  posted_t  r_rqs[NumQp][$];     // as the reference takes them
+  posted_t  rq_cur[NumQp];       // open
+  posted_t  rq_head;
+  bit       rq_open[NumQp], rq_gone[NumQp];
+  int       rq_index[NumQp];
+  rq_rsp_t  rq_next;
+  int       gen_total = 0, taken_total = 0;
+  int       rq_wait = 0, rq_adm_wait = 0, n_req;
+  rq_flush_t flush_todo[$];
+  bit       flush_taken = 0;
+
+  function automatic void post(int q, int num, logic [127:0] s0, logic [127:0] s1, logic [127:0] s2, logic [127:0] s3, bit isbad);
+    posted_t p;
+    p.bad = isbad;
+    p.seq = gen_total;
+    p.r.status = isbad ? RqBad : RqOk;
+    p.r.index = 16'(rq_index[q]);
+    p.r.num_sge = 3'(num);
+    p.r.sge = {s3, s2, s1, s0};
+    rq_index[q]++;
+    rqs[8'(q)].push_back(p);
+    r_rqs[8'(q)].push_back(p);
+  endfunction
+  function automatic logic [127:0] sge_of(logic [63:0] addr, int len, logic [31:0] key);
+    return {key, 32'(len), addr};
+  endfunction
+
+  function automatic void rq_serve(rq_req_t r);
+    int q;
+    q = int'(r.qp);
+    n_req++;
+    rq_next = {($bits(rq_rsp_t) / 32 + 1) {$urandom()}};
+    if (rq_gone[q]) rq_next.status = RqGone;
+    else if (r.start) begin
+      if (rq_open[q]) $fatal(1, "QP %0d: start while a WQE is open", q);
+      if (rqs[8'(q)].size() != 0) rq_head = rqs[8'(q)][0];
+      if (rqs[8'(q)].size() == 0 || int'(rq_head.seq) >= taken_total) rq_next.status = RqNone;
+      else begin
+        rq_cur[q] = rqs[8'(q)].pop_front();
+        rq_next = rq_cur[q].r;
+        rq_open[q] = !r.last;
+      end
+    end else begin
+      if (!rq_open[q]) $fatal(1, "QP %0d: no WQE is open", q);
+      rq_next = rq_cur[q].r;
+      rq_open[q] = !r.last;
+    end
+  endfunction
+  always @(posedge clk) if (rst_n) begin
+    if (rq_req_valid && rq_req_ready) begin
+      rq_serve(rq_req);
+      rq_wait = 1 + (stall == 0 ? 0 : int'($urandom() % 20));
+      rq_rsp = {($bits(rq_rsp_t) / 32 + 1) {$urandom()}};
+    end
+    if (rq_adm_valid && rq_adm_ready) rq_adm_wait = 1;
+    flush_taken = flush_valid && flush_ready;
+  end
+  always @(negedge clk) begin
+    rq_rsp_valid = 0;
+    rq_adm_rsp_valid = 0;
+    rq_adm_rsp = {$urandom()};
+    if (rst_n) begin
+      rq_req_ready = rq_wait == 0 && !rq_rsp_valid && go();
+      if (rq_wait == 1) begin
+        rq_rsp_valid = 1;
+        rq_rsp = rq_next;
+        rq_req_ready = 0;
+      end
+      if (rq_wait > 0) rq_wait--;
+      rq_adm_ready = rq_adm_wait == 0 && go();
+      if (rq_adm_wait > 0) begin
+        rq_adm_wait = 0;
+        rq_adm_rsp_valid = 1;
+        rq_adm_rsp = '{pi: 16'h1234, ci: {8'h56, rq_adm_qp}};
+      end
+      if (flush_taken) flush_valid = 0;
+      if (!flush_valid && flush_todo.size() != 0) begin
+        flush = flush_todo.pop_front();
+        flush_valid = 1;
+      end
+    end
+  end
 
   always @(negedge clk) begin
     if (rst_n) begin
@@ -101,6 +205,9 @@ module rx_transport_tb
   payload_cmd_e exp_pcmd[$];
   qp_idx_t      exp_err[$];
   int           exp_drop[$];
+  rq_flush_t    exp_flush[$];
+  rx_write_t    w5;
+  rq_flush_t    some_flush, f5;
   rx_write_t    last_wr;
   ack_rx_t      last_ackrx;
   payload_cmd_e last_pcmd;
@@ -114,6 +221,8 @@ module rx_transport_tb
       if (a.syndrome != SynAck || !a.last) a.len = b.len;
     end
     if (!a.ack) a.syndrome = b.syndrome;
+    if (!a.has_cqe) a.cqe = b.cqe;
+    if (a.more) {a.psn, a.msn, a.syndrome} = {b.psn, b.msn, b.syndrome};
     return a === b;
   endfunction
 
@@ -127,13 +236,31 @@ module rx_transport_tb
         if (n_meta == 0) first_meta_cycle = cycle;
         last_meta_cycle = cycle;
         n_meta++;
+        taken_total++;
       end
       if (wr_valid && wr_ready) begin
         n_wr++;
         last_wr = wr;
+        if (wr.has_cqe && wr.cqe.status == 8'd5) begin
+          // a flush comes between packets, whatever is under way
+          if (exp_flush.size() == 0) $fatal(1, "flush nobody asked for");
+          f5 = exp_flush[0];
+          w5 = '0;
+          w5.qp = f5.qp;
+          w5.has_cqe = 1;
+          w5.cqe.cqn = f5.cqn;
+          w5.cqe.qp = f5.qp;
+          w5.cqe.index = f5.index;
+          w5.cqe.opcode = 8'd128;
+          w5.cqe.status = 8'd5;
+          if (exp_flush.size() == 0 || wr !== w5) $fatal(1, "flush %p\nwant  %p", wr, w5);
+          void'(exp_flush.pop_front());
+          n_flushed++;
+        end else begin
         if (exp_wr.size() == 0) $fatal(1, "write nobody expects: %p", wr);
         if (!same_wr(wr, exp_wr[0])) $fatal(1, "write %p\nwant  %p", wr, exp_wr[0]);
         void'(exp_wr.pop_front());
+        end
       end
       if (ackrx_valid && ackrx_ready) begin
         n_ackrx++;
@@ -166,14 +293,20 @@ module rx_transport_tb
     end
   end
 
+  int want_rnr, n_rnr, n_fault[8], n_split, n_cqe, n_flushed;
+  always @(posedge clk) if (rst_n && ev_rnr) n_rnr++;
+
   // ---- reference model: one packet at a time, in integers ----
   longint r_epsn[NumQp], r_msn[NumQp], r_rem[NumQp], r_since[NumQp];
   logic [63:0] r_va[NumQp];
   logic [31:0] r_rkey[NumQp];
+  bit r_send[NumQp];
+  longint r_total[NumQp];
+  posted_t r_wqe[NumQp];
   bit r_in[NumQp], r_nak[NumQp], r_dead[NumQp];
 
   function automatic bit ref_access(logic [31:0] key, logic [23:0] pd, logic [63:0] va,
-                                    longint len);
+                                    longint len, bit remote = 1);
     mr_t m;
     logic [64:0] from, to, mfrom, mto;
     if (key[31:18] != 0) return 0;
@@ -182,7 +315,8 @@ module rx_transport_tb
     to = from + 65'(len);
     mfrom = {1'b0, m.va};
     mto = mfrom + {1'b0, m.length};
-    return m.valid && m.variant == key[7:0] && m.pd == pd && m.remote_write && from >= mfrom &&
+    return m.valid && m.variant == key[7:0] && m.pd == pd &&
+           (remote ? m.remote_write : m.local_write) && from >= mfrom &&
            to <= mto;
   endfunction
 
@@ -197,6 +331,25 @@ module rx_transport_tb
     exp_wr.push_back(w);
   endtask
 
+  // Completes the WQE with an error.
+  task automatic refuse_recv(int q, rx_meta_t m, int syndrome, int reason, int status, bit is_send);
+    rx_write_t w;
+    respond(q, longint'(m.psn), syndrome);
+    w = exp_wr.pop_back();
+    w.has_cqe = 1;
+    w.cqe.cqn = qps[q].recv_cqn;
+    w.cqe.index = r_wqe[q].r.index;
+    w.cqe.opcode = is_send ? 8'd128 : 8'd129;
+    w.cqe.status = 8'(status);
+    w.cqe.qp = qp_idx_t'(q);
+    w.cqe.src_qp = qps[q].dest_qpn;
+    exp_wr.push_back(w);
+    exp_err.push_back(qp_idx_t'(q));
+    exp_drop.push_back(reason);
+    r_dead[q] = 1;
+    r_in[q] = 0;
+  endtask
+
   task automatic refuse(int q, rx_meta_t m, int syndrome, int reason);
     respond(q, longint'(m.psn), syndrome);
     exp_err.push_back(qp_idx_t'(q));
@@ -208,7 +361,11 @@ module rx_transport_tb
   task automatic ref_packet(rx_meta_t m);
     int q, op, reason;
     longint ahead, mtu, len, total;
-    bit is_req, is_rsp, is_write, first, middle, last, only, seq_ok, len_ok, exec, stream;
+    bit is_req, is_rsp, is_write, is_send, imm, first, middle, last, only, seq_ok, len_ok, stream;
+    longint pos, want, skip, n;
+    int fault;
+    rq_sge_t g;
+    rx_write_t parts[$], w2;
     logic [63:0] va;
     logic [31:0] key;
     qp_attr_t a;
@@ -218,12 +375,15 @@ module rx_transport_tb
     op = int'(m.opcode);
     stream = 0;
     reason = -1;
+    parts.delete();
     is_rsp = op >= 'h0d && op <= 'h12;
-    first = op == 'h06;
-    middle = op == 'h07;
-    last = op == 'h08;
-    only = op == 'h0a;
-    is_write = first || middle || last || only;
+    is_send = op <= 'h05;
+    is_write = op >= 'h06 && op <= 'h0b;
+    first = op == 'h00 || op == 'h06;
+    middle = op == 'h01 || op == 'h07;
+    last = op == 'h02 || op == 'h03 || op == 'h08 || op == 'h09;
+    only = op == 'h04 || op == 'h05 || op == 'h0a || op == 'h0b;
+    imm = op == 'h03 || op == 'h05 || op == 'h09 || op == 'h0b;
     is_req = op <= 'h0c || op == 'h13 || op == 'h14 || op == 'h16 || op == 'h17;
     if (q >= 0 && q < 256) a = qps[q];
     if (q < 0 || q > 255 || a.state == QpNone) reason = 0;
@@ -256,62 +416,131 @@ module rx_transport_tb
         exp_drop.push_back(6);
         if (!r_nak[q]) respond(q, r_epsn[q], 'h60);
         r_nak[q] = 1;
-      end else if (!is_write) begin
+      end else if (!is_write && !is_send) begin
         refuse(q, m, 'h61, 7);
       end else begin
         mtu = 128 << a.path_mtu;
         len = longint'(m.payload_len);
-        seq_ok = (first || only) ? !r_in[q] : r_in[q];
+        seq_ok = (first || only) ? !r_in[q] : r_in[q] && r_send[q] == is_send;
         total = (first || only) ? longint'(m.dma_len) : r_rem[q];
         va = (first || only) ? m.va : r_va[q];
         key = (first || only) ? m.rkey : r_rkey[q];
         len_ok = (len + longint'(m.pad)) % 4 == 0;
-        if (first) len_ok = len_ok && len == mtu && total > mtu && total <= 64'h80000000;
-        if (middle) len_ok = len_ok && len == mtu && total > mtu;
-        if (last) len_ok = len_ok && len >= 1 && len <= mtu && total == len;
-        if (only) len_ok = len_ok && len <= mtu && total == len;
-        if (!a.remote_write || !seq_ok || !len_ok) refuse(q, m, 'h61, 8);
-        else if (total != 0 && !ref_access(key, a.pd, va, total)) refuse(q, m, 'h62, 9);
-        else begin
-          stream = len != 0;
-          r_nak[q] = 0;
-          r_epsn[q] = (r_epsn[q] + 1) % (1 << 24);
-          r_in[q] = first || middle;
-          r_rkey[q] = key;
-          r_va[q] = va + 64'(len);
-          r_rem[q] = total - len;
-          if (last || only) r_msn[q] = (r_msn[q] + 1) % (1 << 24);
-          r_since[q]++;
-          w = '0;
-          w.qp = qp_idx_t'(q);
-          w.has_payload = stream;
-          w.iova = va - mrs[key[17:8]].va + mrs[key[17:8]].iova;
-          w.len = 13'(len);
-          w.ack = m.ack_req || (coalesce != 0 && r_since[q] >= longint'(coalesce));
-          w.last = last || only;
-          w.psn = m.psn;
-          w.msn = 24'(r_msn[q]);
-          w.syndrome = 8'h1f;
-          if (w.ack) r_since[q] = 0;
-          exp_wr.push_back(w);
+        if (first || middle) len_ok = len_ok && len == mtu;
+        if (last) len_ok = len_ok && len >= 1 && len <= mtu;
+        if (only) len_ok = len_ok && len <= mtu;
+        if (is_write) begin
+          if (first) len_ok = len_ok && total > mtu && total <= 64'h80000000;
+          if (middle) len_ok = len_ok && total > mtu;
+          if (last || only) len_ok = len_ok && total == len;
+        end
+        fault = 0;
+        if (is_write && !a.remote_write) refuse(q, m, 'h61, 8);
+        else if (!seq_ok || !len_ok) refuse(q, m, 'h61, 8);
+        else if (is_write && total != 0 && !ref_access(key, a.pd, va, total)) refuse(q, m, 'h62, 9);
+        else if ((is_send || imm) && rq_gone[q]) exp_drop.push_back(1);
+        else if (((is_send && (first || only)) || (is_write && imm)) && r_rqs[8'(q)].size() == 0) begin
+          respond(q, longint'(m.psn), 'h20 + int'(a.min_rnr_timer));
+          r_nak[q] = 1;
+          want_rnr++;
+        end else begin
+          if ((is_send && (first || only)) || (is_write && imm)) r_wqe[q] = r_rqs[8'(q)].pop_front();
+          if (first || only) r_total[q] = is_send ? 0 : total;
+          // where the bytes of a SEND go: walk the list from its start
+          if (is_send) begin
+            pos = r_total[q];
+            want = len;
+            skip = pos;
+            r_total[q] = r_total[q] + len;
+            for (int e = 0; e < int'(r_wqe[q].r.num_sge) && want > 0 && fault == 0; e++) begin
+              g = r_wqe[q].r.sge[2'(e)];
+              if (skip >= longint'(g.length)) begin
+                skip -= longint'(g.length);
+              end else begin
+                n = longint'(g.length) - skip;
+                if (n > want) n = want;
+                if (!ref_access(g.lkey, a.pd, g.addr + 64'(skip), n, 0)) fault = 4;
+                w = '0;
+                w.qp = qp_idx_t'(q);
+                w.has_payload = 1;
+                w.more = 1;
+                w.iova = g.addr + 64'(skip) - mrs[g.lkey[17:8]].va + mrs[g.lkey[17:8]].iova;
+                w.len = 13'(n);
+                parts.push_back(w);
+                want -= n;
+                skip = 0;
+              end
+            end
+            if (fault == 0 && want > 0) fault = 1;
+          end
+          if ((is_send || imm) && r_wqe[q].bad) fault = 2;
+          if (fault != 0) begin
+            refuse_recv(q, m, fault == 1 ? 'h61 : 'h63, fault == 1 ? 8 : 10, fault, is_send);
+            n_fault[3'(fault)]++;
+          end else begin
+            stream = len != 0;
+            r_nak[q] = 0;
+            r_epsn[q] = (r_epsn[q] + 1) % (1 << 24);
+            r_in[q] = first || middle;
+            r_send[q] = is_send;
+            r_rkey[q] = key;
+            r_va[q] = va + 64'(len);
+            r_rem[q] = total - len;
+            if (last || only) r_msn[q] = (r_msn[q] + 1) % (1 << 24);
+            r_since[q]++;
+            w = '0;
+            w.qp = qp_idx_t'(q);
+            w.has_payload = stream;
+            w.iova = va - mrs[key[17:8]].va + mrs[key[17:8]].iova;
+            w.len = 13'(len);
+            if (is_send && stream) begin
+              if (parts.size() > 1) n_split++;
+              while (parts.size() > 1) exp_wr.push_back(parts.pop_front());
+              w2 = parts[0];
+              w.iova = w2.iova;
+              w.len = w2.len;
+            end
+            if (is_send && !stream) w.iova = '0;
+            w.ack = m.ack_req || (coalesce != 0 && r_since[q] >= longint'(coalesce));
+            w.last = last || only;
+            w.psn = m.psn;
+            w.msn = 24'(r_msn[q]);
+            w.syndrome = 8'h1f;
+            if ((last || only) && (is_send || imm)) begin
+              n_cqe++;
+              w.has_cqe = 1;
+              w.cqe.cqn = a.recv_cqn;
+              w.cqe.index = r_wqe[q].r.index;
+              w.cqe.opcode = is_send ? 8'd128 : 8'd129;
+              w.cqe.qp = qp_idx_t'(q);
+              w.cqe.byte_len = 32'(r_total[q]);
+              w.cqe.src_qp = a.dest_qpn;
+              w.cqe.with_imm = imm;
+              if (imm) w.cqe.imm = {m.imm[7:0], m.imm[15:8], m.imm[23:16], m.imm[31:24]};
+              w.cqe.solicited = m.solicited;
+            end
+            if (w.ack) r_since[q] = 0;
+            exp_wr.push_back(w);
+          end
         end
       end
     end
     if (m.payload_len != 0) exp_pcmd.push_back(stream ? PayloadStream : PayloadDrop);
     todo.push_back(m);
+    gen_total++;
   endtask
 
   task automatic settle(string what);
     int n;
     n = 0;
-    while (todo.size() != 0 || meta_valid || !idle) begin
+    while (todo.size() != 0 || meta_valid || !idle || flush_valid || flush_todo.size() != 0) begin
       @(negedge clk);
       n++;
       if (n > 200000) $fatal(1, "%s: does not come to rest", what);
     end
     repeat (3) @(negedge clk);
     if (exp_wr.size() + exp_ackrx.size() + exp_pcmd.size() + exp_err.size() +
-        exp_drop.size() != 0) begin
+        exp_drop.size() != 0 || n_rnr != want_rnr || exp_flush.size() != 0) begin
       $fatal(1, "%s: missing: %0d writes %0d acknowledges %0d commands %0d errors %0d drops", what,
              exp_wr.size(), exp_ackrx.size(), exp_pcmd.size(), exp_err.size(), exp_drop.size());
     end
@@ -331,10 +560,12 @@ module rx_transport_tb
     @(negedge clk);
     adm_valid = 0;
     while (!adm_rsp_valid) begin
+      if (rq_adm_valid && (rq_adm_init != (op == QpStateReset) || int'(rq_adm_qp) != q)) $fatal(1, "queue told %0d of %0d", rq_adm_init, rq_adm_qp);
       @(negedge clk);
       n++;
       if (n > 10000) $fatal(1, "admin request not answered");
     end
+    if (adm_rsp.rq != {16'h1234, 8'h56, 8'(q)}) $fatal(1, "admin answer %p", adm_rsp);
   endtask
 
   // A new connection of QP q.
@@ -350,7 +581,12 @@ module rx_transport_tb
     r_nak[q] = 0;
     r_dead[q] = 0;
     r_since[q] = 0;
-    admin(QpStateInit, q, psn);
+    rqs[8'(q)].delete();
+    r_rqs[8'(q)].delete();
+    rq_open[q] = 0;
+    rq_gone[q] = 0;
+    rq_index[q] = int'($urandom() % 65536);
+    admin($urandom() % 2 == 0 ? QpStateInit : QpStateReset, q, psn);
     if (adm_rsp.expected_psn !== psn || adm_rsp.msn !== 0) $fatal(1, "init answered %p", adm_rsp);
   endtask
 
@@ -367,9 +603,9 @@ module rx_transport_tb
   localparam logic [31:0] Key = 32'h0000_03a7;
 
   typedef enum logic [4:0] {
-    Fresh, Silent, Fatal, Good, Dup, NakSeq, Forward, Query,
+    Fresh, Silent, Fatal, Good, Dup, NakSeq, Forward, Query, Recv, Rnr, FatalRecv, Post, SetGone,
     SetQpState, SetQpType, SetQpPkey, SetQpWrite,
-    SetMrLength, SetMrPd, SetMrWrite, SetMrValid, SetCoalesce
+    SetMrLength, SetMrPd, SetMrWrite, SetMrLocal, SetMrValid, SetCoalesce
   } kind_e;
   typedef struct packed {
     kind_e       kind;
@@ -378,399 +614,540 @@ module rx_transport_tb
     logic [31:0] b;
     logic        c;
   } step_t;
+  // A class, because its methods stay functions: inlined they would make a program of many megabytes.
+  class script_t;
+  step_t steps[$];
+  string names[$];
+  rx_meta_t p;  // of make
+  int n8 = 8, n24 = 24, n256 = 256;
 
-  // A class because Verilator inlines the functions of a module at every call.
-  class builder;
-    step_t steps[$];
-    string names[$];
-    int    n8 = 8, n24 = 24, n256 = 256;
+  function void make(logic [7:0] op, psn_t psn, int len);
+    p = '0;
+    p.opcode = op;
+    p.pad = 2'(-len);
+    p.pkey = 16'hffff;
+    p.dest_qp = QpnBase + 24'(Q);
+    p.psn = psn;
+    p.va = Va;
+    p.rkey = Key;
+    p.dma_len = 32'(len);
+    p.sip = Them;
+    p.dip = Us;
+    p.payload_len = 13'(len);
+  endfunction
 
-    // The packet that the steps change and use: m.
-    rx_meta_t m;
-    function void packet(logic [7:0] op, psn_t psn, int len);
-      m = '0;
-      m.opcode = op;
-      m.pad = 2'(-len);
-      m.pkey = 16'hffff;
-      m.dest_qp = QpnBase + 24'(Q);
-      m.psn = psn;
-      m.va = Va;
-      m.rkey = Key;
-      m.dma_len = 32'(len);
-      m.sip = Them;
-      m.dip = Us;
-      m.payload_len = 13'(len);
-    endfunction
+  function void add(kind_e kind, rx_meta_t m, logic [63:0] a, int b, bit c);
+    step_t t;
+    t = {kind, m, a, b, c};
+    steps.push_back(t);
+  endfunction
+  function void set(kind_e kind, logic [63:0] value);
+    add(kind, '0, value, 0, 0);
+  endfunction
+  function void fresh(string name);
+    add(Fresh, '0, 64'(names.size()), 0, 0);
+    names.push_back(name);
+  endfunction
+  // Dropped without an answer.
+  function void silent(rx_meta_t m, int reason);
+    add(Silent, m, 0, reason, 0);
+  endfunction
+  // Refused by a NAK that ends the connection; then even the same packet is dropped.
+  function void fatal_nak(rx_meta_t m, int syndrome, int reason);
+    add(Fatal, m, 64'(syndrome), reason, 0);
+    silent(m, 1);
+  endfunction
+  function void good(rx_meta_t m, logic [63:0] iova, int msn, bit acked);
+    add(Good, m, iova, msn, acked);
+  endfunction
+  // A receive WQE of two SGEs of the MR: the first of n0 bytes at its start, the second at 0x8000.
+  function void recv(int num, int n0, int n1, bit isbad);
+    rx_meta_t p;
+    p = '0;
+    p.dma_len = 32'(n0);
+    p.qkey = 32'(n1);
+    p.rkey = Key;
+    add(Post, p, 64'(num), 0, isbad);
+  endfunction
+  // Last packet of a message: completes a receive with this length; iova is that of its last piece.
+  function void done(rx_meta_t m, logic [63:0] iova, int bytes, bit acked);
+    add(Recv, m, iova, bytes, acked);
+  endfunction
+  function void fatal_recv(rx_meta_t m, int syndrome, int status);
+    add(FatalRecv, m, 64'(syndrome), status, 0);
+    silent(m, 1);
+  endfunction
+  // Not executed, acknowledged with the newest PSN executed and the current MSN.
+  function void silent_dup(psn_t psn, psn_t newest, int msn);
+    begin make(8'h0a, psn, 4); add(Dup, p, 64'(newest), msn, 0); end
+  endfunction
+  function void start_message();
+    rx_meta_t f;
+    make(8'h06, 24'hfffffe, 256);
+    f = p;
+    f.dma_len = 257;
+    good(f, Iova, 0, 0);
+  endfunction
 
-    function void add(kind_e kind, rx_meta_t m, logic [63:0] a, int b, bit c);
-      step_t t;
-      t = {kind, m, a, b, c};
-      steps.push_back(t);
-    endfunction
-    function void set(kind_e kind, logic [63:0] value);
-      add(kind, '0, value, 0, 0);
-    endfunction
-    function void fresh(string name);
-      add(Fresh, '0, 64'(names.size()), 0, 0);
-      names.push_back(name);
-    endfunction
-    // Dropped without an answer.
-    function void silent(rx_meta_t m, int reason);
-      add(Silent, m, 0, reason, 0);
-    endfunction
-    // Refused by a NAK that ends the connection; then even the same packet is dropped.
-    function void fatal_nak(rx_meta_t m, int syndrome, int reason);
-      add(Fatal, m, 64'(syndrome), reason, 0);
-      silent(m, 1);
-    endfunction
-    function void good(rx_meta_t m, logic [63:0] iova, int msn, bit acked);
-      add(Good, m, iova, msn, acked);
-    endfunction
-    // Not executed, acknowledged with the newest PSN executed and the current MSN.
-    function void silent_dup(psn_t psn, psn_t newest, int msn);
-      packet(8'h0a, psn, 4);
-      add(Dup, m, 64'(newest), msn, 0);
-    endfunction
-    function void start_message();
-      packet(8'h06, 24'hfffffe, 256);
-      m.dma_len = 257;
-      good(m, Iova, 0, 0);
-    endfunction
+  rx_meta_t m, m2;
+  function void script();
+    fresh("only, PSN wrap, MSN, AckReq");
+    make(8'h0a, 24'hfffffe, 13);
+    m = p;
+    good(m, Iova, 1, 0);
+    make(8'h0a, 24'hffffff, 256);
+    m = p;
+    m.ack_req = 1;
+    m.va = Va + 64'h10000 - 256;
+    good(m, Iova + 64'h10000 - 256, 2, 1);
+    make(8'h0a, 24'h000000, 1);
+    m = p;
+    good(m, Iova, 3, 0);
+    silent_dup(24'hffffff, 24'h000000, 3);
+    add(Query, '0, 64'h000001, 3, 0);
 
-    function void script();
-      rx_meta_t m2;
-      fresh("only, PSN wrap, MSN, AckReq");
-      packet(8'h0a, 24'hfffffe, 13);
-      good(m, Iova, 1, 0);
-      packet(8'h0a, 24'hffffff, 256);
-      m.ack_req = 1;
-      m.va = Va + 64'h10000 - 256;
-      good(m, Iova + 64'h10000 - 256, 2, 1);
-      packet(8'h0a, 24'h000000, 1);
-      good(m, Iova, 3, 0);
-      silent_dup(24'hffffff, 24'h000000, 3);
-      add(Query, '0, 64'h000001, 3, 0);
+    fresh("message of three packets");
+    make(8'h06, 24'hfffffe, 256);
+    m = p;
+    m.dma_len = 517;
+    good(m, Iova, 0, 0);
+    make(8'h07, 24'hffffff, 256);
+    m = p;
+    m.va = 64'hdead;  // has no RETH: these fields mean nothing
+    m.rkey = 32'hdead;
+    m.dma_len = 32'hdead;
+    m.ack_req = 1;
+    good(m, Iova + 256, 0, 1);
+    make(8'h08, 24'h000000, 5);
+    m = p;
+    m.rkey = 32'hbeef;
+    good(m, Iova + 512, 1, 0);
 
-      fresh("message of three packets");
-      packet(8'h06, 24'hfffffe, 256);
-      m.dma_len = 517;
-      good(m, Iova, 0, 0);
-      packet(8'h07, 24'hffffff, 256);
-      m.va = 64'hdead;  // has no RETH: these fields mean nothing
-      m.rkey = 32'hdead;
-      m.dma_len = 32'hdead;
-      m.ack_req = 1;
-      good(m, Iova + 256, 0, 1);
-      packet(8'h08, 24'h000000, 5);
-      m.rkey = 32'hbeef;
-      good(m, Iova + 512, 1, 0);
+    fresh("zero length looks at no key");
+    make(8'h0a, 24'hfffffe, 0);
+    m = p;
+    m.rkey = 32'hdeadbeef;
+    m.va = '1;
+    m.ack_req = 1;
+    good(m, 0, 1, 1);
 
-      fresh("zero length looks at no key");
-      packet(8'h0a, 24'hfffffe, 0);
-      m.rkey = 32'hdeadbeef;
-      m.va = '1;
-      m.ack_req = 1;
-      good(m, 0, 1, 1);
+    fresh("SEND only, with immediate, empty");
+    recv(1, 100, 0, 0);
+    recv(2, 10, 200, 0);
+    recv(0, 0, 0, 0);
+    begin make(8'h04, 24'hfffffe, 100); done(p, Iova, 100, 0); end
+    make(8'h05, 24'hffffff, 30);
+    m = p;
+    m.imm = 32'h01020304;
+    m.solicited = 1;
+    m.ack_req = 1;
+    done(m, Iova + 64'h8000, 30, 1);
+    begin make(8'h04, 24'h000000, 0); done(p, 0, 0, 0); end
+    add(Query, '0, 64'h000001, 3, 0);
 
-      fresh("coalescing");
-      set(SetCoalesce, 64'(3));
-      packet(8'h0a, 24'hfffffe, 4);
-      good(m, Iova, 1, 0);
-      packet(8'h0a, 24'hffffff, 4);
-      good(m, Iova, 2, 0);
-      packet(8'h0a, 24'h000000, 4);
-      good(m, Iova, 3, 1);
-      packet(8'h0a, 24'h000001, 4);
-      good(m, Iova, 4, 0);
-      packet(8'h0a, 24'h000002, 4);
-      m.ack_req = 1;
-      good(m, Iova, 5, 1);
-      packet(8'h0a, 24'h000003, 4);
-      good(m, Iova, 6, 0);
-      packet(8'h0a, 24'h000004, 4);
-      good(m, Iova, 7, 0);
-      packet(8'h0a, 24'h000005, 4);
-      good(m, Iova, 8, 1);
-      set(SetCoalesce, 64'(0));
+    fresh("SEND of three packets into two SGEs");
+    recv(2, 300, 300, 0);
+    begin make(8'h00, 24'hfffffe, 256); good(p, Iova, 0, 0); end
+    begin make(8'h01, 24'hffffff, 256); good(p, Iova + 64'h8000, 0, 0); end
+    begin make(8'h02, 24'h000000, 88); done(p, Iova + 64'h8000 + 212, 600, 0); end
 
-      fresh("gap: one NAK, again after the expected PSN");
-      packet(8'h0a, 24'h000001, 4);
-      add(NakSeq, m, 64'hfffffe, 0, 0);
-      packet(8'h0a, 24'h000002, 4);
-      silent(m, 6);
-      packet(8'h0a, 24'h7ffffd, 4);
-      silent(m, 6);  // 2^23 - 1 ahead
-      packet(8'h0a, 24'hfffffe, 4);
-      good(m, Iova, 1, 0);
-      packet(8'h0a, 24'h000001, 4);
-      add(NakSeq, m, 64'hffffff, 0, 0);
+    fresh("SEND that ends at the border of an SGE");
+    recv(2, 256, 5, 0);
+    begin make(8'h00, 24'hfffffe, 256); good(p, Iova, 0, 0); end
+    begin make(8'h03, 24'hffffff, 5); done(p, Iova + 64'h8000, 261, 0); end
 
-      fresh("duplicates, as far as 2^23 behind");
-      packet(8'h0a, 24'hfffffe, 4);
-      good(m, Iova, 1, 0);
-      silent_dup(24'hfffffe, 24'hfffffe, 1);
-      silent_dup(24'h7fffff, 24'hfffffe, 1);
-      packet(8'h0c, 24'hfffffe, 0);
-      silent(m, 5);  // READ: nothing remembered, no ACK
+    fresh("WRITE with immediate");
+    recv(0, 0, 0, 0);
+    recv(0, 0, 0, 0);
+    make(8'h0b, 24'hfffffe, 13);
+    m = p;
+    m.imm = 32'hcafe0001;
+    done(m, Iova, 13, 0);
+    make(8'h06, 24'hffffff, 256);
+    m = p;
+    m.dma_len = 300;
+    good(m, Iova, 1, 0);
+    begin make(8'h09, 24'h000000, 44); done(p, Iova + 256, 300, 0); end
 
-      fresh("first inside a message");
-      start_message();
-      packet(8'h06, 24'hffffff, 256);
-      m.dma_len = 1000;
-      fatal_nak(m, 'h61, 8);
-      fresh("only inside a message");
-      start_message();
-      packet(8'h0a, 24'hffffff, 4);
-      fatal_nak(m, 'h61, 8);
-      fresh("middle without first");
-      packet(8'h07, 24'hfffffe, 256);
-      fatal_nak(m, 'h61, 8);
-      fresh("last without first");
-      packet(8'h08, 24'hfffffe, 4);
-      fatal_nak(m, 'h61, 8);
-      fresh("message ends: last twice");
-      start_message();
-      packet(8'h08, 24'hffffff, 1);
-      good(m, Iova + 256, 1, 0);
-      packet(8'h08, 24'h000000, 1);
-      fatal_nak(m, 'h61, 8);
+    fresh("no receive WQE: RNR NAK each time it comes, nothing between");
+    begin make(8'h04, 24'hfffffe, 8); add(Rnr, p, 64'h2b, 0, 0); end
+    begin make(8'h04, 24'hffffff, 8); silent(p, 6); end
+    begin make(8'h0a, 24'h000000, 8); silent(p, 6); end
+    begin make(8'h04, 24'hfffffe, 8); add(Rnr, p, 64'h2b, 0, 0); end
+    recv(1, 8, 0, 0);
+    begin make(8'h04, 24'hfffffe, 8); done(p, Iova, 8, 0); end
+    begin make(8'h0a, 24'hffffff, 8); good(p, Iova, 2, 0); end
+    begin make(8'h0b, 24'h000000, 8); add(Rnr, p, 64'h2b, 0, 0); end
+    begin make(8'h0a, 24'h000000, 8); good(p, Iova, 3, 0); end
+    make(8'h06, 24'h000001, 256);
+    m = p;
+    m.dma_len = 257;
+    good(m, Iova, 3, 0);
+    begin make(8'h09, 24'h000002, 1); add(Rnr, p, 64'h2b, 0, 0); end
+    recv(0, 0, 0, 0);
+    begin make(8'h09, 24'h000002, 1); done(p, Iova + 256, 257, 0); end
+    add(Query, '0, 64'h000003, 4, 0);
 
-      fresh("first shorter than the MTU");
-      packet(8'h06, 24'hfffffe, 252);
-      m.dma_len = 1000;
-      fatal_nak(m, 'h61, 8);
-      fresh("first of the length of the message");
-      packet(8'h06, 24'hfffffe, 256);
-      fatal_nak(m, 'h61, 8);
-      fresh("first with pad");
-      packet(8'h06, 24'hfffffe, 256);
-      m.dma_len = 1000;
-      m.pad = 1;
-      fatal_nak(m, 'h61, 8);
-      fresh("longer than 2^31");
-      packet(8'h06, 24'hfffffe, 256);
-      m.dma_len = 32'h80000001;
-      set(SetMrLength, 64'(64'h1_0000_0000));
-      fatal_nak(m, 'h61, 8);
-      fresh("2^31");
-      packet(8'h06, 24'hfffffe, 256);
-      m.dma_len = 32'h80000000;
-      set(SetMrLength, 64'(64'h1_0000_0000));
-      good(m, Iova, 0, 0);
-      fresh("middle longer than the MTU");
-      start_message();
-      packet(8'h07, 24'hffffff, 512);
-      fatal_nak(m, 'h61, 8);
-      fresh("middle where the last is due");
-      start_message();
-      packet(8'h07, 24'hffffff, 256);
-      fatal_nak(m, 'h61, 8);
-      fresh("middle where one MTU is left");
-      packet(8'h06, 24'hfffffe, 256);
-      m.dma_len = 512;
-      good(m, Iova, 0, 0);
-      packet(8'h07, 24'hffffff, 256);
-      fatal_nak(m, 'h61, 8);
-      fresh("last of one MTU");
-      packet(8'h06, 24'hfffffe, 256);
-      m.dma_len = 512;
-      good(m, Iova, 0, 0);
-      packet(8'h08, 24'hffffff, 256);
-      good(m, Iova + 256, 1, 0);
-      fresh("last empty");
-      start_message();
-      packet(8'h08, 24'hffffff, 0);
-      fatal_nak(m, 'h61, 8);
-      fresh("last longer than announced");
-      start_message();
-      packet(8'h08, 24'hffffff, 2);
-      fatal_nak(m, 'h61, 8);
-      fresh("last shorter than announced");
-      packet(8'h06, 24'hfffffe, 256);
-      m.dma_len = 300;
-      good(m, Iova, 0, 0);
-      packet(8'h08, 24'hffffff, 43);
-      fatal_nak(m, 'h61, 8);
-      fresh("last with a wrong pad");
-      start_message();
-      packet(8'h08, 24'hffffff, 1);
-      m.pad = 2;
-      fatal_nak(m, 'h61, 8);
-      fresh("only longer than the MTU");
-      packet(8'h0a, 24'hfffffe, 260);
-      fatal_nak(m, 'h61, 8);
-      fresh("only longer than any MTU");
-      packet(8'h0a, 24'hfffffe, 8191);
-      fatal_nak(m, 'h61, 8);
-      fresh("only of another length than its RETH");
-      packet(8'h0a, 24'hfffffe, 8);
-      m.dma_len = 7;
-      fatal_nak(m, 'h61, 8);
-      fresh("only without payload but with a length");
-      packet(8'h0a, 24'hfffffe, 0);
-      m.dma_len = 4;
-      fatal_nak(m, 'h61, 8);
-      fresh("QP without remote write");
-      set(SetQpWrite, 64'(0));
-      packet(8'h0a, 24'hfffffe, 8);
-      fatal_nak(m, 'h61, 8);
+    fresh("SEND longer than its WQE");
+    recv(2, 4, 4, 0);
+    begin make(8'h04, 24'hfffffe, 9); fatal_recv(p, 'h61, 1); end
+    fresh("SEND into no SGE");
+    recv(0, 4, 4, 0);
+    begin make(8'h04, 24'hfffffe, 1); fatal_recv(p, 'h61, 1); end
+    fresh("SEND, its middle longer than the WQE");
+    recv(2, 256, 255, 0);
+    begin make(8'h00, 24'hfffffe, 256); good(p, Iova, 0, 0); end
+    begin make(8'h01, 24'hffffff, 256); fatal_recv(p, 'h61, 1); end
+    fresh("SEND, its last longer than the WQE");
+    recv(1, 256, 0, 0);
+    begin make(8'h00, 24'hfffffe, 256); good(p, Iova, 0, 0); end
+    begin make(8'h02, 24'hffffff, 1); fatal_recv(p, 'h61, 1); end
+    fresh("SEND into an SGE beyond the MR");
+    recv(2, 8, 64'h8001, 0);
+    begin make(8'h04, 24'hfffffe, 9); done(p, Iova + 64'h8000, 9, 0); end
+    recv(2, 8, 64'h8001, 0);
+    set(SetMrLength, 64'h8002);
+    begin make(8'h04, 24'hffffff, 11); fatal_recv(p, 'h63, 4); end
+    fresh("SEND into an MR without local write");
+    recv(1, 8, 0, 0);
+    set(SetMrLocal, 64'(0));
+    begin make(8'h00, 24'hfffffe, 256); fatal_recv(p, 'h63, 4); end
+    fresh("SEND into an MR of another PD");
+    recv(1, 8, 0, 0);
+    set(SetMrPd, 64'(24'd8));
+    begin make(8'h04, 24'hfffffe, 8); fatal_recv(p, 'h63, 4); end
+    fresh("empty SEND looks at no key");
+    recv(1, 8, 0, 0);
+    set(SetMrValid, 64'(0));
+    begin make(8'h04, 24'hfffffe, 0); done(p, 0, 0, 0); end
+    fresh("malformed WQE");
+    recv(1, 8, 0, 1);
+    begin make(8'h04, 24'hfffffe, 0); fatal_recv(p, 'h63, 2); end
+    fresh("malformed WQE of a long message");
+    recv(1, 8, 0, 1);
+    begin make(8'h00, 24'hfffffe, 256); fatal_recv(p, 'h63, 2); end
+    fresh("malformed WQE, WRITE with immediate");
+    recv(1, 8, 0, 1);
+    begin make(8'h0b, 24'hfffffe, 8); fatal_recv(p, 'h63, 2); end
+    fresh("flushed meanwhile");
+    recv(1, 300, 0, 0);
+    begin make(8'h00, 24'hfffffe, 256); good(p, Iova, 0, 0); end
+    set(SetGone, 64'(1));
+    begin make(8'h02, 24'hffffff, 4); silent(p, 1); end
+    fresh("flushed before");
+    set(SetGone, 64'(1));
+    begin make(8'h04, 24'hfffffe, 4); silent(p, 1); end
+    begin make(8'h0b, 24'hfffffe, 4); silent(p, 1); end
+    begin make(8'h0a, 24'hfffffe, 8); good(p, Iova, 1, 0); end
+    fresh("WRITE inside a SEND");
+    recv(1, 1000, 0, 0);
+    begin make(8'h00, 24'hfffffe, 256); good(p, Iova, 0, 0); end
+    begin make(8'h07, 24'hffffff, 256); fatal_nak(p, 'h61, 8); end
+    fresh("SEND inside a WRITE");
+    start_message();
+    begin make(8'h02, 24'hffffff, 1); fatal_nak(p, 'h61, 8); end
+    fresh("SEND needs no remote write");
+    set(SetQpWrite, 64'(0));
+    set(SetMrWrite, 64'(0));
+    recv(1, 8, 0, 0);
+    begin make(8'h04, 24'hfffffe, 8); done(p, Iova, 8, 0); end
+    make(8'h0b, 24'hffffff, 0);
+    m = p;
+    fatal_nak(m, 'h61, 8);
+    fresh("SEND: lengths");
+    recv(1, 1000, 0, 0);
+    make(8'h00, 24'hfffffe, 252);
+    m = p;
+    fatal_nak(m, 'h61, 8);
+    fresh("SEND: last empty");
+    recv(1, 1000, 0, 0);
+    begin make(8'h00, 24'hfffffe, 256); good(p, Iova, 0, 0); end
+    begin make(8'h02, 24'hffffff, 0); fatal_nak(p, 'h61, 8); end
+    fresh("SEND: only longer than the MTU");
+    recv(1, 1000, 0, 0);
+    begin make(8'h04, 24'hfffffe, 260); fatal_nak(p, 'h61, 8); end
+    fresh("SEND: duplicates and gaps");
+    recv(1, 1000, 0, 0);
+    begin make(8'h04, 24'hfffffe, 8); done(p, Iova, 8, 0); end
+    begin make(8'h04, 24'hfffffe, 8); add(Dup, p, 64'hfffffe, 1, 0); end
+    begin make(8'h04, 24'h000000, 4); add(NakSeq, p, 64'hffffff, 0, 0); end
 
-      for (int op = 0; op < n256; op++) begin
-        if (op inside {['h00 : 'h05], 'h09, 'h0b, 'h0c, 'h13, 'h14, 'h16, 'h17}) begin
-          fresh("refused request");
-          packet(8'(op), 24'hfffffe, 8);
-          fatal_nak(m, 'h61, 7);
-        end
-        if (op inside {'h0d, 'h0e, 'h0f, 'h10, 'h12, 'h15, ['h18 : 'h1f]}) begin
-          fresh("unsupported");
-          set(SetQpState, 64'(QpRts));
-          packet(8'(op), 24'hfffffe, 8);
-          silent(m, 7);
-        end
-        if (op inside {['h20 : 'h80], ['h82 : 'hff]}) begin
-          if (op == 'h20) fresh("service");
-          packet(8'(op), 24'hfffffe, 8);
-          silent(m, 2);
-        end
+    fresh("coalescing");
+    set(SetCoalesce, 64'(3));
+    begin make(8'h0a, 24'hfffffe, 4); good(p, Iova, 1, 0); end
+    begin make(8'h0a, 24'hffffff, 4); good(p, Iova, 2, 0); end
+    begin make(8'h0a, 24'h000000, 4); good(p, Iova, 3, 1); end
+    begin make(8'h0a, 24'h000001, 4); good(p, Iova, 4, 0); end
+    make(8'h0a, 24'h000002, 4);
+    m = p;
+    m.ack_req = 1;
+    good(m, Iova, 5, 1);
+    begin make(8'h0a, 24'h000003, 4); good(p, Iova, 6, 0); end
+    begin make(8'h0a, 24'h000004, 4); good(p, Iova, 7, 0); end
+    begin make(8'h0a, 24'h000005, 4); good(p, Iova, 8, 1); end
+    set(SetCoalesce, 64'(0));
+
+    fresh("gap: one NAK, again after the expected PSN");
+    begin make(8'h0a, 24'h000001, 4); add(NakSeq, p, 64'hfffffe, 0, 0); end
+    begin make(8'h0a, 24'h000002, 4); silent(p, 6); end
+    begin make(8'h0a, 24'h7ffffd, 4); silent(p, 6); end  // 2^23 - 1 ahead
+    begin make(8'h0a, 24'hfffffe, 4); good(p, Iova, 1, 0); end
+    begin make(8'h0a, 24'h000001, 4); add(NakSeq, p, 64'hffffff, 0, 0); end
+
+    fresh("duplicates, as far as 2^23 behind");
+    begin make(8'h0a, 24'hfffffe, 4); good(p, Iova, 1, 0); end
+    silent_dup(24'hfffffe, 24'hfffffe, 1);
+    silent_dup(24'h7fffff, 24'hfffffe, 1);
+    make(8'h0c, 24'hfffffe, 0);
+    m = p;
+    silent(m, 5);  // READ: nothing remembered, no ACK
+
+    fresh("first inside a message");
+    start_message();
+    make(8'h06, 24'hffffff, 256);
+    m = p;
+    m.dma_len = 1000;
+    fatal_nak(m, 'h61, 8);
+    fresh("only inside a message");
+    start_message();
+    begin make(8'h0a, 24'hffffff, 4); fatal_nak(p, 'h61, 8); end
+    fresh("middle without first");
+    begin make(8'h07, 24'hfffffe, 256); fatal_nak(p, 'h61, 8); end
+    fresh("last without first");
+    begin make(8'h08, 24'hfffffe, 4); fatal_nak(p, 'h61, 8); end
+    fresh("message ends: last twice");
+    start_message();
+    begin make(8'h08, 24'hffffff, 1); good(p, Iova + 256, 1, 0); end
+    begin make(8'h08, 24'h000000, 1); fatal_nak(p, 'h61, 8); end
+
+    fresh("first shorter than the MTU");
+    make(8'h06, 24'hfffffe, 252);
+    m = p;
+    m.dma_len = 1000;
+    fatal_nak(m, 'h61, 8);
+    fresh("first of the length of the message");
+    begin make(8'h06, 24'hfffffe, 256); fatal_nak(p, 'h61, 8); end
+    fresh("first with pad");
+    make(8'h06, 24'hfffffe, 256);
+    m = p;
+    m.dma_len = 1000;
+    m.pad = 1;
+    fatal_nak(m, 'h61, 8);
+    fresh("longer than 2^31");
+    make(8'h06, 24'hfffffe, 256);
+    m = p;
+    m.dma_len = 32'h80000001;
+    set(SetMrLength, 64'(64'h1_0000_0000));
+    fatal_nak(m, 'h61, 8);
+    fresh("2^31");
+    make(8'h06, 24'hfffffe, 256);
+    m = p;
+    m.dma_len = 32'h80000000;
+    set(SetMrLength, 64'(64'h1_0000_0000));
+    good(m, Iova, 0, 0);
+    fresh("middle longer than the MTU");
+    start_message();
+    begin make(8'h07, 24'hffffff, 512); fatal_nak(p, 'h61, 8); end
+    fresh("middle where the last is due");
+    start_message();
+    begin make(8'h07, 24'hffffff, 256); fatal_nak(p, 'h61, 8); end
+    fresh("middle where one MTU is left");
+    make(8'h06, 24'hfffffe, 256);
+    m = p;
+    m.dma_len = 512;
+    good(m, Iova, 0, 0);
+    begin make(8'h07, 24'hffffff, 256); fatal_nak(p, 'h61, 8); end
+    fresh("last of one MTU");
+    make(8'h06, 24'hfffffe, 256);
+    m = p;
+    m.dma_len = 512;
+    good(m, Iova, 0, 0);
+    begin make(8'h08, 24'hffffff, 256); good(p, Iova + 256, 1, 0); end
+    fresh("last empty");
+    start_message();
+    begin make(8'h08, 24'hffffff, 0); fatal_nak(p, 'h61, 8); end
+    fresh("last longer than announced");
+    start_message();
+    begin make(8'h08, 24'hffffff, 2); fatal_nak(p, 'h61, 8); end
+    fresh("last shorter than announced");
+    make(8'h06, 24'hfffffe, 256);
+    m = p;
+    m.dma_len = 300;
+    good(m, Iova, 0, 0);
+    begin make(8'h08, 24'hffffff, 43); fatal_nak(p, 'h61, 8); end
+    fresh("last with a wrong pad");
+    start_message();
+    make(8'h08, 24'hffffff, 1);
+    m = p;
+    m.pad = 2;
+    fatal_nak(m, 'h61, 8);
+    fresh("only longer than the MTU");
+    begin make(8'h0a, 24'hfffffe, 260); fatal_nak(p, 'h61, 8); end
+    fresh("only longer than any MTU");
+    make(8'h0a, 24'hfffffe, 8191);
+    m = p;
+    fatal_nak(m, 'h61, 8);
+    fresh("only of another length than its RETH");
+    make(8'h0a, 24'hfffffe, 8);
+    m = p;
+    m.dma_len = 7;
+    fatal_nak(m, 'h61, 8);
+    fresh("only without payload but with a length");
+    make(8'h0a, 24'hfffffe, 0);
+    m = p;
+    m.dma_len = 4;
+    fatal_nak(m, 'h61, 8);
+    fresh("QP without remote write");
+    set(SetQpWrite, 64'(0));
+    begin make(8'h0a, 24'hfffffe, 8); fatal_nak(p, 'h61, 8); end
+
+    for (int op = 0; op < n256; op++) begin
+      if (op inside {'h0c, 'h13, 'h14, 'h16, 'h17}) begin
+        fresh("refused request");
+        begin make(8'(op), 24'hfffffe, 8); fatal_nak(p, 'h61, 7); end
       end
-      fresh("UC and UD");
-      set(SetQpType, 64'(QpTypeUc));
-      packet(8'h2a, 24'hfffffe, 8);
-      silent(m, 7);
-      packet(8'h0a, 24'hfffffe, 8);
-      silent(m, 2);
-      packet(8'h64, 24'hfffffe, 8);
-      silent(m, 2);
-      set(SetQpType, 64'(QpTypeUd));
-      packet(8'h64, 24'hfffffe, 8);
-      silent(m, 7);
-      packet(8'h2a, 24'hfffffe, 8);
-      silent(m, 2);
-
-      fresh("key of another variant");
-      packet(8'h0a, 24'hfffffe, 8);
-      m.rkey = Key ^ 32'h1;
-      fatal_nak(m, 'h62, 9);
-      fresh("key of an empty slot");
-      packet(8'h0a, 24'hfffffe, 8);
-      m.rkey = 32'h4a7;
-      fatal_nak(m, 'h62, 9);
-      fresh("key beyond the table");
-      packet(8'h0a, 24'hfffffe, 8);
-      m.rkey = Key | 32'h00040000;
-      fatal_nak(m, 'h62, 9);
-      fresh("other PD");
-      set(SetMrPd, 64'(24'd8));
-      packet(8'h0a, 24'hfffffe, 8);
-      fatal_nak(m, 'h62, 9);
-      fresh("MR without remote write");
-      set(SetMrWrite, 64'(0));
-
-      packet(8'h0a, 24'hfffffe, 8);
-
-      fatal_nak(m, 'h62, 9);
-      fresh("below the MR");
-      packet(8'h0a, 24'hfffffe, 8);
-      m.va = Va - 1;
-      fatal_nak(m, 'h62, 9);
-      fresh("beyond the MR");
-      packet(8'h0a, 24'hfffffe, 8);
-      m.va = Va + 64'h10000 - 7;
-      fatal_nak(m, 'h62, 9);
-      fresh("address wraps");
-      packet(8'h0a, 24'hfffffe, 8);
-      m.va = 64'hffff_ffff_ffff_fffc;
-      fatal_nak(m, 'h62, 9);
-      fresh("message beyond the MR, seen at its first packet");
-      packet(8'h06, 24'hfffffe, 256);
-      m.dma_len = 32'h10001;
-      fatal_nak(m, 'h62, 9);
-      fresh("MR destroyed inside a message");
-      start_message();
-      set(SetMrValid, 64'(0));
-      packet(8'h08, 24'hffffff, 1);
-      fatal_nak(m, 'h62, 9);
-
-      for (int s = 0; s < n8; s++) begin
-        fresh("states");
-        set(SetQpState, 64'(s));
-        packet(8'h0a, 24'hfffffe, 8);
-        if (s == 2 || s == 3 || s == 4) good(m, Iova, 1, 0);
-        else silent(m, s == 7 ? 0 : 1);
-        packet(8'h11, 24'h123456, 0);
-        m.syndrome = 8'h1f;
-        m.msn = 24'habcdef;
-        if (s == 3 || s == 4) add(Forward, m, 0, 0, 0);
-        else silent(m, s == 7 ? 0 : 1);
+      if (op inside {'h0d, 'h0e, 'h0f, 'h10, 'h12, 'h15, ['h18 : 'h1f]}) begin
+        fresh("unsupported");
+        set(SetQpState, 64'(QpRts));
+        begin make(8'(op), 24'hfffffe, 8); silent(p, 7); end
       end
-      fresh("AETH");
-      set(SetQpState, 64'(QpRts));
-      for (int s = 0; s < n256; s++) begin
-        packet(8'h11, 24'h123456, 0);
-        m.syndrome = 8'(s);
-        if (s < 'h40 || s inside {'h60, 'h61, 'h62, 'h63}) add(Forward, m, 0, 0, 0);
-        else silent(m, 12);
+      if (op inside {['h20 : 'h80], ['h82 : 'hff]}) begin
+        if (op == 'h20) fresh("service");
+        begin make(8'(op), 24'hfffffe, 8); silent(p, 2); end
       end
-      packet(8'h11, 24'h123456, 12);  // payload behind an AETH is thrown away
-      add(Forward, m, 0, 0, 0);
+    end
+    fresh("UC and UD");
+    set(SetQpType, 64'(QpTypeUc));
+    begin make(8'h2a, 24'hfffffe, 8); silent(p, 7); end
+    begin make(8'h0a, 24'hfffffe, 8); silent(p, 2); end
+    begin make(8'h64, 24'hfffffe, 8); silent(p, 2); end
+    set(SetQpType, 64'(QpTypeUd));
+    begin make(8'h64, 24'hfffffe, 8); silent(p, 7); end
+    begin make(8'h2a, 24'hfffffe, 8); silent(p, 2); end
 
-      fresh("QP number");
-      packet(8'h0a, 24'hfffffe, 8);
-      for (int i = 0; i < n24; i++) begin
-        m2 = m;
-        m2.dest_qp = m.dest_qp ^ (24'd1 << i);
-        if (i >= 8) silent(m2, 0);
-      end
+    fresh("key of another variant");
+    make(8'h0a, 24'hfffffe, 8);
+    m = p;
+    m.rkey = Key ^ 32'h1;
+    fatal_nak(m, 'h62, 9);
+    fresh("key of an empty slot");
+    make(8'h0a, 24'hfffffe, 8);
+    m = p;
+    m.rkey = 32'h4a7;
+    fatal_nak(m, 'h62, 9);
+    fresh("key beyond the table");
+    make(8'h0a, 24'hfffffe, 8);
+    m = p;
+    m.rkey = Key | 32'h00040000;
+    fatal_nak(m, 'h62, 9);
+    fresh("other PD");
+    set(SetMrPd, 64'(24'd8));
+    begin make(8'h0a, 24'hfffffe, 8); fatal_nak(p, 'h62, 9); end
+    fresh("MR without remote write");
+    set(SetMrWrite, 64'(0));
+
+    begin make(8'h0a, 24'hfffffe, 8); fatal_nak(p, 'h62, 9); end
+    fresh("below the MR");
+    make(8'h0a, 24'hfffffe, 8);
+    m = p;
+    m.va = Va - 1;
+    fatal_nak(m, 'h62, 9);
+    fresh("beyond the MR");
+    make(8'h0a, 24'hfffffe, 8);
+    m = p;
+    m.va = Va + 64'h10000 - 7;
+    fatal_nak(m, 'h62, 9);
+    fresh("address wraps");
+    make(8'h0a, 24'hfffffe, 8);
+    m = p;
+    m.va = 64'hffff_ffff_ffff_fffc;
+    fatal_nak(m, 'h62, 9);
+    fresh("message beyond the MR, seen at its first packet");
+    make(8'h06, 24'hfffffe, 256);
+    m = p;
+    m.dma_len = 32'h10001;
+    fatal_nak(m, 'h62, 9);
+    fresh("MR destroyed inside a message");
+    start_message();
+    set(SetMrValid, 64'(0));
+    begin make(8'h08, 24'hffffff, 1); fatal_nak(p, 'h62, 9); end
+
+    for (int s = 0; s < n8; s++) begin
+      fresh("states");
+      set(SetQpState, 64'(s));
+      if (s == 2 || s == 3 || s == 4) begin make(8'h0a, 24'hfffffe, 8); good(p, Iova, 1, 0); end
+      else begin make(8'h0a, 24'hfffffe, 8); silent(p, s == 7 ? 0 : 1); end
+      begin make(8'h11, 24'h123456, 0); m = p; end
+      m.syndrome = 8'h1f;
+      m.msn = 24'habcdef;
+      if (s == 3 || s == 4) add(Forward, m, 0, 0, 0);
+      else silent(m, s == 7 ? 0 : 1);
+    end
+    fresh("AETH");
+    set(SetQpState, 64'(QpRts));
+    for (int s = 0; s < n256; s++) begin
+      begin make(8'h11, 24'h123456, 0); m = p; end
+      m.syndrome = 8'(s);
+      if (s < 'h40 || s inside {'h60, 'h61, 'h62, 'h63}) add(Forward, m, 0, 0, 0);
+      else silent(m, 12);
+    end
+    begin make(8'h11, 24'h123456, 12); m = p; end  // payload behind an AETH is thrown away
+    add(Forward, m, 0, 0, 0);
+
+    fresh("QP number");
+    make(8'h0a, 24'hfffffe, 8);
+    m = p;
+    for (int i = 0; i < n24; i++) begin
       m2 = m;
-      m2.dest_qp = 24'd1;
-      silent(m2, 0);
-      fresh("addresses");
-      m2 = m;
-      m2.sip[127] = !m2.sip[127];
-      silent(m2, 3);
-      m2 = m;
-      m2.dip[0] = !m2.dip[0];
-      silent(m2, 3);
-      m2 = m;
-      m2.ipv6 = 1;
-      silent(m2, 3);
-      fresh("P_Key");
-      m2 = m;
-      m2.pkey = 16'h0000;
-      silent(m2, 4);
-      m2.pkey = 16'h8001;
-      silent(m2, 4);
-      m2.pkey = 16'h7fff;  // limited to full
-      good(m2, Iova, 1, 0);
-      set(SetQpPkey, 64'(16'h7fff));
-      m2.psn = 24'hffffff;
-      silent(m2, 4);       // limited to limited
-      m2.pkey = 16'hffff;
-      good(m2, Iova, 2, 0);
-      set(SetQpPkey, 64'(16'h8000));
-      m2.pkey = 16'h8000;
-      m2.psn = 24'h000000;
-      silent(m2, 4);       // not a partition
-      fresh("CNP");
-      packet(8'h81, 24'h0, 16);
-      m2 = m;
-      silent(m2, 13);
-      fresh("nothing after a fatal NAK although the QP table still says RTR");
-      packet(8'h07, 24'hfffffe, 256);
-      m2 = m;
-      fatal_nak(m2, 'h61, 8);
-      set(SetQpState, 64'(QpRts));
-      packet(8'h0a, 24'hfffffe, 8);
-      silent(m, 1);
-      packet(8'h11, 24'h0, 0);
-      silent(m, 1);
-      fresh("connected again");
-      packet(8'h0a, 24'hfffffe, 8);
-      good(m, Iova, 1, 0);
-    endfunction
+      m2.dest_qp = m.dest_qp ^ (24'd1 << i);
+      if (i >= 8) silent(m2, 0);
+    end
+    m2 = m;
+    m2.dest_qp = 24'd1;
+    silent(m2, 0);
+    fresh("addresses");
+    m2 = m;
+    m2.sip[127] = !m2.sip[127];
+    silent(m2, 3);
+    m2 = m;
+    m2.dip[0] = !m2.dip[0];
+    silent(m2, 3);
+    m2 = m;
+    m2.ipv6 = 1;
+    silent(m2, 3);
+    fresh("P_Key");
+    m2 = m;
+    m2.pkey = 16'h0000;
+    silent(m2, 4);
+    m2.pkey = 16'h8001;
+    silent(m2, 4);
+    m2.pkey = 16'h7fff;  // limited to full
+    good(m2, Iova, 1, 0);
+    set(SetQpPkey, 64'(16'h7fff));
+    m2.psn = 24'hffffff;
+    silent(m2, 4);       // limited to limited
+    m2.pkey = 16'hffff;
+    good(m2, Iova, 2, 0);
+    set(SetQpPkey, 64'(16'h8000));
+    m2.pkey = 16'h8000;
+    m2.psn = 24'h000000;
+    silent(m2, 4);       // not a partition
+    fresh("CNP");
+    make(8'h81, 24'h0, 16);
+    m2 = p;
+    silent(m2, 13);
+    fresh("nothing after a fatal NAK although the QP table still says RTR");
+    make(8'h07, 24'hfffffe, 256);
+    m2 = p;
+    fatal_nak(m2, 'h61, 8);
+    set(SetQpState, 64'(QpRts));
+    begin make(8'h0a, 24'hfffffe, 8); silent(p, 1); end
+    begin make(8'h11, 24'h0, 0); silent(p, 1); end
+    fresh("connected again");
+    begin make(8'h0a, 24'hfffffe, 8); good(p, Iova, 1, 0); end
+  endfunction
   endclass
-
-  builder b = new;
+  script_t sc = new;
   string test;
 
   task automatic play();
@@ -778,9 +1155,9 @@ module rx_transport_tb
     int b_wr, b_ackrx, b_pcmd, b_err, b_drop;
     bit quiet, ok, is_packet;
     int at;
-    for (int i = 0; i < b.steps.size(); i++) begin
-      t = b.steps[i];
-      is_packet = t.kind inside {Silent, Fatal, Good, Dup, NakSeq, Forward};
+    for (int i = 0; i < sc.steps.size(); i++) begin
+      t = sc.steps[i];
+      is_packet = t.kind inside {Silent, Fatal, Good, Dup, NakSeq, Forward, Recv, Rnr, FatalRecv};
       b_wr = n_wr;
       b_ackrx = n_ackrx;
       b_pcmd = n_pcmd;
@@ -789,7 +1166,7 @@ module rx_transport_tb
       case (t.kind)
         Fresh: begin
           at = t.a[31:0];
-          test = b.names[at];
+          test = sc.names[at];
           coalesce = 0;
           qps[Q] = '0;
           qps[Q].state = QpRtr;
@@ -797,6 +1174,9 @@ module rx_transport_tb
           qps[Q].path_mtu = 1;
           qps[Q].remote_write = 1;
           qps[Q].pd = 24'd9;
+          qps[Q].recv_cqn = 8'h77;
+          qps[Q].dest_qpn = 24'h445566;
+          qps[Q].min_rnr_timer = 5'd11;
           qps[Q].pkey = 16'hffff;
           qps[Q].sgid = Us;
           qps[Q].dgid = Them;
@@ -818,12 +1198,15 @@ module rx_transport_tb
         SetMrLength: mrs[3].length = t.a;
         SetMrPd: mrs[3].pd = t.a[23:0];
         SetMrWrite: mrs[3].remote_write = t.a[0];
+        SetMrLocal: mrs[3].local_write = t.a[0];
+        SetGone: rq_gone[Q] = t.a[0];
+        Post: post(Q, t.a[31:0], sge_of(Va, t.m.dma_len, Key), sge_of(Va + 64'h8000, t.m.qkey, Key), '0,
+                   '0, t.c);
         SetMrValid: mrs[3].valid = t.a[0];
         SetCoalesce: coalesce = t.a[7:0];
         Query: admin(QpStateQuery, Q, 0);
-        default: ;
+        default: ref_packet(t.m);
       endcase
-      if (is_packet) ref_packet(t.m);
       settle(test);
       ok = 1;
       quiet = n_wr == b_wr && n_ackrx == b_ackrx && n_err == b_err && n_drop == b_drop;
@@ -833,11 +1216,28 @@ module rx_transport_tb
         Fatal: ok = n_wr == b_wr + 1 && n_err == b_err + 1 && n_ackrx == b_ackrx &&
                     last_drop == int'(t.b) && last_wr.ack && !last_wr.has_payload &&
                     last_wr.syndrome == t.a[7:0] && last_wr.psn == t.m.psn;
-        Good: ok = n_wr == b_wr + 1 && n_drop == b_drop && n_err == b_err && n_ackrx == b_ackrx &&
+        Good: ok = n_wr > b_wr && !last_wr.has_cqe && !last_wr.more && n_drop == b_drop && n_err == b_err && n_ackrx == b_ackrx &&
                    last_wr.ack == t.c && last_wr.psn == t.m.psn && last_wr.msn == t.b[23:0] &&
                    last_wr.syndrome == SynAck && last_wr.has_payload == (t.m.payload_len != 0) &&
                    (t.m.payload_len == 0 ||
-                    (last_wr.iova == t.a && last_wr.len == t.m.payload_len));
+                    (last_wr.iova == t.a && (t.m.opcode < 8'h06 || last_wr.len == t.m.payload_len)));
+        Recv: ok = n_wr > b_wr && last_wr.has_cqe && !last_wr.more && last_wr.last && n_drop == b_drop &&
+                   n_err == b_err && last_wr.ack == t.c && last_wr.psn == t.m.psn &&
+                   last_wr.cqe.status == 0 && last_wr.cqe.byte_len == t.b &&
+                   last_wr.cqe.cqn == 8'h77 && last_wr.cqe.src_qp == 24'h445566 &&
+                   int'(last_wr.cqe.index) == (rq_index[Q] - rqs[Q].size() - 1) % 65536 &&
+                   last_wr.cqe.opcode == (t.m.opcode < 8'h06 ? 8'd128 : 8'd129) &&
+                   last_wr.cqe.with_imm == t.m.opcode[0] &&
+                   (t.m.imm == 0 || last_wr.cqe.imm == {t.m.imm[7:0], t.m.imm[15:8], t.m.imm[23:16],
+                                                        t.m.imm[31:24]}) &&
+                   last_wr.cqe.solicited == t.m.solicited && last_wr.has_payload == (t.m.payload_len != 0) &&
+                   (t.m.payload_len == 0 || last_wr.iova == t.a);
+        Rnr: ok = n_wr == b_wr + 1 && n_drop == b_drop && n_err == b_err && last_wr.ack &&
+                  !last_wr.has_payload && !last_wr.has_cqe && last_wr.syndrome == t.a[7:0] && last_wr.psn == t.m.psn;
+        FatalRecv: ok = n_wr == b_wr + 1 && n_err == b_err + 1 && n_drop == b_drop + 1 &&
+                    last_wr.ack && !last_wr.has_payload && last_wr.has_cqe && !last_wr.last &&
+                    last_wr.cqe.status == t.b[7:0] && last_wr.cqe.cqn == 8'h77 &&
+                    last_wr.syndrome == t.a[7:0] && last_wr.psn == t.m.psn;
         Dup: ok = n_wr == b_wr + 1 && n_err == b_err && n_ackrx == b_ackrx && last_drop == 5 &&
                   last_wr.ack && !last_wr.has_payload && !last_wr.last &&
                   last_wr.syndrome == SynAck &&
@@ -856,7 +1256,7 @@ module rx_transport_tb
       if (is_packet) begin
         ok = ok && n_pcmd == b_pcmd + int'(t.m.payload_len != 0);
         if (t.m.payload_len != 0) begin
-          ok = ok && last_pcmd == (t.kind == Good ? PayloadStream : PayloadDrop);
+          ok = ok && last_pcmd == (t.kind inside {Good, Recv} ? PayloadStream : PayloadDrop);
         end
       end
       if (!ok) begin
@@ -879,7 +1279,24 @@ module rx_transport_tb
   endfunction
 
   // The packet that QP q must take next, or one that is wrong in one place.
-  task automatic random_packet(int q, int wrong_percent);
+  longint s_plan[NumQp];  // length of the SEND under way
+  task automatic random_post(int q, bit wrong);
+    logic [127:0] g[4], one;
+    int num, len;
+    num = int'($urandom() % 5);
+    if (!wrong && num == 0) num = 1;
+    for (int i = 0; i < 4; i++) begin
+      len = $urandom() % 4 == 0 ? 0 : $urandom() % 3 == 0 ? int'($urandom() % 20) : int'($urandom() % 3000);
+      if (i == num - 1 && (!wrong || $urandom() % 8 != 0)) len = 13000 + int'($urandom() % 100);
+      one = sge_of(mrs[i].va + 64'($urandom() % 16000), len, {14'd0, 10'(i), 8'(mrs[i].variant)});
+      if (wrong && $urandom() % 30 == 0) one = one ^ (128'd1 << 96);
+      if (wrong && $urandom() % 30 == 0) one = one ^ (128'd1 << 62);
+      g[2'(i)] = one;
+    end
+    post(q, num, g[0], g[1], g[2], g[3], wrong && $urandom() % 30 == 0);
+  endtask
+
+  task automatic random_packet(int q, int wrong_percent, bit recv_too);
     rx_meta_t p;
     longint mtu, len;
     int k, pick;  // drawn before each case: Verilator 5.006 evaluates a case's expression per item
@@ -894,7 +1311,19 @@ module rx_transport_tb
     p.ipv6 = qps[q].ipv6;
     p.syndrome = 8'($urandom());
     p.msn = 24'($urandom());
-    if (r_in[q]) begin
+    p.imm = $urandom();
+    p.solicited = 1'($urandom());
+    if (recv_too && r_rqs[8'(q)].size() < 2 && $urandom() % 5 != 0) random_post(q, wrong_percent != 0);
+    if (r_in[q] ? r_send[q] : recv_too && $urandom() % 2 == 0) begin
+      if (!r_in[q]) s_plan[q] = $urandom() % 3 == 0 ? longint'($urandom()) % 5 : longint'($urandom()) % (3 * mtu);
+      len = s_plan[q] - (r_in[q] ? r_total[q] : 0);
+      if (r_in[q] && len <= 0) len = 1;
+      p.opcode = r_in[q] ? (len > mtu ? 8'h01 : 8'h02) : len > mtu ? 8'h00 : 8'h04;
+      if (len > mtu) len = mtu;
+      p.va = {$urandom(), $urandom()};
+      p.rkey = $urandom();
+      p.dma_len = $urandom();
+    end else if (r_in[q]) begin
       if (r_rem[q] > mtu) begin
         p.opcode = 8'h07;
         len = mtu;
@@ -921,6 +1350,7 @@ module rx_transport_tb
       p.opcode = len <= mtu ? 8'h0a : 8'h06;
       if (len > mtu) len = mtu;
     end
+    if (p.opcode inside {8'h02, 8'h04, 8'h08, 8'h0a} && recv_too && $urandom() % 3 == 0) p.opcode += 8'd1;
     p.payload_len = 13'(len);
     p.pad = 2'(-len);
     if (int'($urandom() % 100) < wrong_percent) begin
@@ -931,7 +1361,7 @@ module rx_transport_tb
         3, 4, 5: p.psn -= psn_t'($urandom() % 8);
         6: p.psn = psn_t'($urandom());
         7, 8: p.opcode = 8'h11;
-        9: p.opcode = 8'($urandom() % 32);
+        9: p.opcode = 8'($urandom() % (recv_too ? 12 : 32));
         10: p.opcode = 8'($urandom());
         11: p.payload_len = p.payload_len + 13'($urandom() % 3) - 13'd1;
         12: p.pad = 2'($urandom());
@@ -951,7 +1381,7 @@ module rx_transport_tb
     ref_packet(p);
   endtask
 
-  // Rounds 0 to 119: traffic, right or with errors. 120 to 122: throughput on one QP, on eight, on
+  // Rounds 0 to 119: traffic (in two of three with receives and flushes), right or with errors. 120 to 122: throughput on one QP, on eight, on
   // two in turn. 123, 124: drain with one packet in a held output, and with one more behind it.
   // 125: drain under new work.
   task automatic random_round(int round);
@@ -962,6 +1392,7 @@ module rx_transport_tb
       mrs[i].variant = 8'($urandom());
       mrs[i].pd = 24'd77;
       mrs[i].remote_write = 1;
+      mrs[i].local_write = 1;
       mrs[i].va = {$urandom(), $urandom()} >> 1;
       mrs[i].length = 64'd30000 + 64'($urandom() % 100000);
       mrs[i].iova = {$urandom(), $urandom()};
@@ -975,6 +1406,9 @@ module rx_transport_tb
       qps[q].remote_write = 1;
       qps[q].pd = 24'd77;
       qps[q].pkey = 16'hffff;
+      qps[q].recv_cqn = cq_idx_t'($urandom());
+      qps[q].dest_qpn = 24'($urandom());
+      qps[q].min_rnr_timer = 5'($urandom());
       qps[q].ipv6 = 1'($urandom());
       qps[q].sgid = {4{$urandom()}};
       qps[q].dgid = {4{$urandom()}};
@@ -992,7 +1426,12 @@ module rx_transport_tb
         122: q = 31 * (i % 2);
         default: q = 31 * (round % 5 == 0 ? 3 : int'($urandom() % 8));
       endcase
-      random_packet(q, round % 4 == 0 || round >= 120 ? 0 : 12);
+      random_packet(q, round % 4 == 0 || round >= 120 ? 0 : 12, round < 120 && round % 3 != 1);
+      if (round < 120 && $urandom() % 20 == 0) begin
+        some_flush = $urandom();
+        flush_todo.push_back(some_flush);
+        exp_flush.push_back(some_flush);
+      end
     end
     if (round >= 123) begin
       repeat (30) @(negedge clk);
@@ -1042,16 +1481,21 @@ module rx_transport_tb
     for (int i = 0; i < int'(NumMr); i++) mrs[i] = '0;
     repeat (4) @(negedge clk);
     rst_n = 1;
-    b.script();
+    sc.script();
     play();
     for (int r = 0; r < rounds; r++) random_round(r);
 
     for (int i = 0; i < 14; i++) begin
-      if (i != 10 && i != 11 && seen_drop[i] < 4) $fatal(1, "drop %0d: seen %0d", i, seen_drop[i]);
+      if (i != 11 && seen_drop[i] < 4) $fatal(1, "drop %0d: seen %0d", i, seen_drop[i]);
+    end
+    if (n_rnr < 100 || n_fault[1] < 20 || n_fault[2] < 10 || n_fault[4] < 20 || n_split < 200 || n_cqe < 1000 ||
+        n_flushed < 200) begin
+      $fatal(1, "receives: corner not reached: %0d %0d %0d %0d %0d %0d %0d", n_rnr, n_fault[1], n_fault[2],
+             n_fault[4], n_split, n_cqe, n_flushed);
     end
     if (n_stream < 5000 || reached_middle < 1000) $fatal(1, "corner not reached");
-    $display("PASS %0d written, %0d dropped, %0d acknowledges, %0d fatal, cycles x100: %0d %0d %0d",
-             n_stream, n_drop, n_ackrx, n_err, per_packet_x100[0], per_packet_x100[1],
+    $display("PASS %0d receives (%0d in pieces), %0d RNR, %0d written, %0d dropped, %0d acknowledges, %0d fatal, cycles x100: %0d %0d %0d",
+             n_cqe, n_split, n_rnr, n_stream, n_drop, n_ackrx, n_err, per_packet_x100[0], per_packet_x100[1],
              per_packet_x100[2]);
     $finish;
   end

@@ -10,7 +10,7 @@
 package rnic_regs_pkg;
 
   // Hash over the register map and the layouts, as in register layout_hash.
-  localparam logic [31:0] LayoutHash = 32'h97742004;
+  localparam logic [31:0] LayoutHash = 32'h9db04113;
 
   // ---- enums ----------------------------------------------------------------------------------
   // drop_reason: Verdict of the receive front end on one frame, in order of precedence: the first
@@ -188,7 +188,7 @@ package rnic_regs_pkg;
   localparam logic [16:0] CsrVersionOffset = 17'h00004;
   localparam logic [31:0] CsrVersionReset = 32'h1;
   localparam logic [16:0] CsrLayoutHashOffset = 17'h00008;
-  localparam logic [31:0] CsrLayoutHashReset = 32'h97742004;
+  localparam logic [31:0] CsrLayoutHashReset = 32'h9db04113;
   localparam logic [16:0] CsrCaps0Offset = 17'h00010;
   localparam logic [16:0] CsrCaps1Offset = 17'h00014;
   localparam logic [16:0] CsrClockOffset = 17'h00018;
@@ -254,6 +254,8 @@ package rnic_regs_pkg;
   localparam logic [16:0] CsrPacketSeqErrOffset = 17'h01128;
   localparam logic [16:0] CsrRnrNakRetryErrOffset = 17'h01130;
   localparam logic [16:0] CsrTxRetransmitsOffset = 17'h01138;
+  localparam logic [16:0] CsrRxSendRequestsOffset = 17'h01140;
+  localparam logic [16:0] CsrOutOfBufferOffset = 17'h01148;
   localparam logic [16:0] CsrRxDropOffset = 17'h01200;
   localparam int unsigned CsrRxDropCount = 24;
   localparam logic [16:0] CsrTransportDropOffset = 17'h01300;
@@ -302,8 +304,9 @@ package rnic_regs_pkg;
     logic [63:0] addr;
   } sge_t;
 
-  // Send WQE. A send queue has a stride of 64 bytes (at most 2 SGEs: the first 64 bytes of this
-  // layout) or of 128 bytes (4 SGEs), chosen at creation.
+  // Send WQE, and receive WQE (of which num_sge, index and sge are looked at). A queue has a stride
+  // of 64 bytes (at most 2 SGEs: the first 64 bytes of this layout) or of 128 bytes (4 SGEs),
+  // chosen at creation.
   localparam int unsigned WqeBytes = 128;
   typedef struct packed {
     logic [255:0] rsvd_5;
@@ -389,24 +392,26 @@ package rnic_regs_pkg;
   // QP attributes (create, modify) and, from offset 128, state that query returns.
   localparam int unsigned QpContextBytes = 192;
   typedef struct packed {
-    logic [335:0] rsvd_15;
+    logic [303:0] rsvd_14;
+    logic [15:0]  rq_ci;
+    logic [15:0]  rq_pi;
     logic [15:0]  sq_ci;
     logic [15:0]  sq_next;
     logic [15:0]  sq_pi;
-    logic [7:0]   rsvd_14;
-    logic [23:0]  msn;
     logic [7:0]   rsvd_13;
-    logic [23:0]  expected_psn;
+    logic [23:0]  msn;
     logic [7:0]   rsvd_12;
-    logic [23:0]  una_psn;
+    logic [23:0]  expected_psn;
     logic [7:0]   rsvd_11;
+    logic [23:0]  una_psn;
+    logic [7:0]   rsvd_10;
     logic [23:0]  next_psn;
-    logic [127:0] rsvd_10;
+    logic [127:0] rsvd_9;
     logic [127:0] dgid;
     logic [127:0] sgid;
-    logic [71:0]  rsvd_9;
+    logic [71:0]  rsvd_8;
     logic [23:0]  flow_label;
-    logic [15:0]  rsvd_8;
+    logic [15:0]  rsvd_7;
     logic [7:0]   traffic_class;
     logic [7:0]   hop_limit;
     logic [15:0]  vlan_tci;
@@ -423,19 +428,19 @@ package rnic_regs_pkg;
     logic [7:0]   retry_cnt;
     logic [7:0]   timeout;
     logic [15:0]  pkey;
-    logic [7:0]   rsvd_7;
-    logic [23:0]  recv_cqn;
     logic [7:0]   rsvd_6;
-    logic [23:0]  send_cqn;
+    logic [23:0]  recv_cqn;
     logic [7:0]   rsvd_5;
-    logic [23:0]  rq_psn;
+    logic [23:0]  send_cqn;
     logic [7:0]   rsvd_4;
-    logic [23:0]  sq_psn;
+    logic [23:0]  rq_psn;
     logic [7:0]   rsvd_3;
-    logic [23:0]  dest_qpn;
+    logic [23:0]  sq_psn;
     logic [7:0]   rsvd_2;
+    logic [23:0]  dest_qpn;
+    logic [7:0]   rsvd_1;
     logic [23:0]  pd;
-    logic         rsvd_1;
+    logic         rq_stride128;
     logic         vlan;
     logic         ipv6;
     logic         sq_stride128;
@@ -745,6 +750,12 @@ package rnic_regs_pkg;
   } csr_hw2reg_tx_retransmits_t;
   typedef struct packed {
     logic [63:0] count;
+  } csr_hw2reg_rx_send_requests_t;
+  typedef struct packed {
+    logic [63:0] count;
+  } csr_hw2reg_out_of_buffer_t;
+  typedef struct packed {
+    logic [63:0] count;
   } csr_hw2reg_rx_drop_t;
   typedef struct packed {
     logic [63:0] count;
@@ -794,6 +805,8 @@ package rnic_regs_pkg;
     csr_hw2reg_packet_seq_err_t        packet_seq_err;
     csr_hw2reg_rnr_nak_retry_err_t     rnr_nak_retry_err;
     csr_hw2reg_tx_retransmits_t        tx_retransmits;
+    csr_hw2reg_rx_send_requests_t      rx_send_requests;
+    csr_hw2reg_out_of_buffer_t         out_of_buffer;
     csr_hw2reg_rx_drop_t [23:0]        rx_drop;
     csr_hw2reg_transport_drop_t [13:0] transport_drop;
   } csr_hw2reg_t;

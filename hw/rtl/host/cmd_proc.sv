@@ -7,7 +7,7 @@
 // body is written and acknowledged by host memory before its header, and the header's last byte
 // holds the phase bit (1 on the first pass), so that a reader that sees the phase sees the whole
 // answer. About 60 cycles plus three memory round trips per command at 512 bit; commands that take
-// something away also wait for three rounds of drain over all blocks, after which no access to its
+// something away also wait for four rounds of drain over all blocks, after which no access to its
 // memory is in flight. cmdq enable 0 -> 1 restarts both rings at slot 0. A producer index more than
 // one ring ahead is refused (ev_error_o). Host memory that answers with an error: status
 // exec_error, ev_error_o.
@@ -187,6 +187,7 @@ module cmd_proc
     a.remote_read = c.remote_read;
     a.remote_atomic = c.remote_atomic;
     a.sq_stride128 = c.sq_stride128;
+    a.rq_stride128 = c.rq_stride128;
     a.ipv6 = c.ipv6;
     a.vlan = c.vlan;
     a.pd = c.pd;
@@ -229,6 +230,7 @@ module cmd_proc
     c.remote_read = a.remote_read;
     c.remote_atomic = a.remote_atomic;
     c.sq_stride128 = a.sq_stride128;
+    c.rq_stride128 = a.rq_stride128;
     c.ipv6 = a.ipv6;
     c.vlan = a.vlan;
     c.pd = a.pd;
@@ -263,6 +265,8 @@ module cmd_proc
     c.sq_ci = q.ci;
     c.expected_psn = r.expected_psn;
     c.msn = r.msn;
+    c.rq_pi = r.rq.pi;
+    c.rq_ci = r.rq.ci;
     return c;
   endfunction
 
@@ -446,7 +450,7 @@ module cmd_proc
     state_q <= StRspLoad;
   endtask
   task automatic drain(input state_e then_state);
-    rounds_q <= 3'd3;
+    rounds_q <= 3'd4;
     wait_q <= '0;
     after_drain_q <= then_state;
     state_q <= StRoundLow;
@@ -519,11 +523,11 @@ module cmd_proc
                        qc.path_mtu > rnic_regs_pkg::MtuM4096;
           bad_sq_addr_q <= qc.sq_stride128 ? |qc.sq_addr[6:0] : |qc.sq_addr[5:0];
           bad_sq_size_q <= qc.log_sq_size > 8'(LogMaxQueue);
-          bad_rq_addr_q <= |qc.rq_addr[5:0];
+          bad_rq_addr_q <= qc.rq_stride128 ? |qc.rq_addr[6:0] : |qc.rq_addr[5:0];
           bad_rq_size_q <= qc.log_rq_size > 8'(LogMaxQueue);
-          bad_dest_q <= qc.dest_qpn < 24'd2 || qc.dest_qpn == 24'hffffff || |qc.rsvd_3;
-          bad_send_q <= 32'(qc.send_cqn) >= NumCq || |qc.rsvd_6;
-          bad_recv_q <= 32'(qc.recv_cqn) >= NumCq || |qc.rsvd_7;
+          bad_dest_q <= qc.dest_qpn < 24'd2 || qc.dest_qpn == 24'hffffff || |qc.rsvd_2;
+          bad_send_q <= 32'(qc.send_cqn) >= NumCq || |qc.rsvd_5;
+          bad_recv_q <= 32'(qc.recv_cqn) >= NumCq || |qc.rsvd_6;
           mr_q <= '{valid: 1'b1, variant: mc.key[7:0], pd: mc.pd, local_write: mc.local_write,
                     remote_write: mc.remote_write, remote_read: mc.remote_read,
                     remote_atomic: mc.remote_atomic, va: mc.va, length: mc.length, iova: mc.iova};
@@ -683,7 +687,8 @@ module cmd_proc
             answer(rnic_regs_pkg::CmdStatusBadParam, rnic_regs_pkg::CmdSyndromeSqAddr);
           end else if (bad_sq_size_q || attr_q.log_sq_size != qp_cmd_rsp_i.log_sq_size) begin
             answer(rnic_regs_pkg::CmdStatusBadParam, rnic_regs_pkg::CmdSyndromeSqSize);
-          end else if (attr_q.rq_addr != qp_cmd_rsp_i.rq_addr) begin
+          end else if (attr_q.rq_addr != qp_cmd_rsp_i.rq_addr ||
+                       attr_q.rq_stride128 != qp_cmd_rsp_i.rq_stride128) begin
             answer(rnic_regs_pkg::CmdStatusBadParam, rnic_regs_pkg::CmdSyndromeRqAddr);
           end else if (bad_rq_size_q || attr_q.log_rq_size != qp_cmd_rsp_i.log_rq_size) begin
             answer(rnic_regs_pkg::CmdStatusBadParam, rnic_regs_pkg::CmdSyndromeRqSize);
@@ -856,7 +861,10 @@ module cmd_proc
 
   assign rsp_adm_valid_o = state_q == StAdminWait && adm_rsp_q;
   assign req_adm_valid_o = state_q == StAdminWait && adm_req_q;
-  assign rsp_adm_o = '{op: adm_op_q, qp: qpn_to_idx(object_q[23:0]), psn: attr_q.rq_psn};
+  assign rsp_adm_o = '{
+    op: adm_op_q == QpStateInit && attr_q.state == QpReset ? QpStateReset : adm_op_q,
+    qp: qpn_to_idx(object_q[23:0]), psn: attr_q.rq_psn
+  };
   assign req_adm_o = '{op: adm_op_q, qp: qpn_to_idx(object_q[23:0]), psn: attr_q.sq_psn};
 
   assign idle_o = state_q == StIdle && !restart_q && (!pending || stop_i) && enable_i == enable_q;

@@ -29,6 +29,9 @@ module rnic_counters
   input  logic [3:0]                 ev_drop_i,
   input  logic                       ev_nak_op_i,
   input  logic                       ev_rx_message_i,
+  input  logic                       ev_rx_send_i,
+  input  logic                       ev_no_buffer_i,
+  input  logic [2:0]                 ev_rq_wqe_i,
   input  logic                       ev_rx_bytes_valid_i,
   input  logic [12:0]                ev_rx_bytes_i,
   input  logic                       ev_stall_rx_dma_i,
@@ -58,8 +61,8 @@ module rnic_counters
   input  logic                       ev_cmd_i,
   input  logic                       ev_cmd_error_i,
   input  logic                       ev_qp_fatal_i,
-  input  logic [2:0]                 ev_bad_db_i,
-  input  logic [2:0]                 ev_axi_rd_err_i,
+  input  logic [3:0]                 ev_bad_db_i,
+  input  logic [3:0]                 ev_axi_rd_err_i,
   input  logic [2:0]                 ev_axi_wr_err_i,
   output rnic_regs_pkg::csr_hw2reg_t hw2reg_o
 );
@@ -71,8 +74,8 @@ module rnic_counters
   rnic_regs_pkg::csr_hw2reg_t q;
   assign hw2reg_o = q;
 
-  function automatic logic [63:0] ones(input logic [2:0] v);
-    return 64'(v[0]) + 64'(v[1]) + 64'(v[2]);
+  function automatic logic [63:0] ones(input logic [3:0] v);
+    return (64'(v[0]) + 64'(v[1])) + (64'(v[2]) + 64'(v[3]));
   endfunction
 
   logic accepted, capture;
@@ -138,10 +141,12 @@ module rnic_counters
       if (ev_drop_valid_i || ev_ghost_i || ev_nak_op_i) begin
         for (int i = 0; i < int'(NumDrop); i++)
           q.transport_drop[i].count <= q.transport_drop[i].count +
-              ones({ev_drop_valid_i && 32'(ev_drop_i) == i, ev_ghost_i && i == int'(Ghost),
+              ones({1'b0, ev_drop_valid_i && 32'(ev_drop_i) == i, ev_ghost_i && i == int'(Ghost),
                     ev_nak_op_i && i == int'(NakOp)});
       end
       if (ev_rx_message_i) q.rx_write_requests.count <= q.rx_write_requests.count + 64'd1;
+      if (ev_rx_send_i) q.rx_send_requests.count <= q.rx_send_requests.count + 64'd1;
+      if (ev_no_buffer_i) q.out_of_buffer.count <= q.out_of_buffer.count + 64'd1;
       if (ev_rx_bytes_valid_i)
         q.rx_payload_bytes.count <= q.rx_payload_bytes.count + 64'(ev_rx_bytes_i);
       if (ev_stall_rx_dma_i) q.stall_rx_dma.count <= q.stall_rx_dma.count + 64'd1;
@@ -159,7 +164,8 @@ module rnic_counters
       if (ev_stall_mac_i) q.stall_tx_mac.count <= q.stall_tx_mac.count + 64'd1;
       if (ev_stall_read_i) q.stall_tx_read.count <= q.stall_tx_read.count + 64'd1;
 
-      if (ev_wqe_i != 0) q.wqe_fetched.count <= q.wqe_fetched.count + 64'(ev_wqe_i);
+      if (ev_wqe_i != 0 || ev_rq_wqe_i != 0)
+        q.wqe_fetched.count <= q.wqe_fetched.count + 64'(ev_wqe_i) + 64'(ev_rq_wqe_i);
       if (ev_ack_i) q.rx_acks.count <= q.rx_acks.count + 64'd1;
       if (ev_nak_i) q.rx_naks.count <= q.rx_naks.count + 64'd1;
       if (ev_window_i) q.stall_tx_window.count <= q.stall_tx_window.count + 64'd1;
@@ -179,7 +185,7 @@ module rnic_counters
       if (ev_axi_rd_err_i != 0)
         q.axi_read_errors.count <= q.axi_read_errors.count + ones(ev_axi_rd_err_i);
       if (ev_axi_wr_err_i != 0)
-        q.axi_write_errors.count <= q.axi_write_errors.count + ones(ev_axi_wr_err_i);
+        q.axi_write_errors.count <= q.axi_write_errors.count + ones({1'b0, ev_axi_wr_err_i});
     end
   end
 

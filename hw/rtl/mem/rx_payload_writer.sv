@@ -5,7 +5,7 @@
 //
 // Throughput: one beat of payload per cycle, at most one cycle more per packet (when the first
 // output beat needs two input beats, or bytes are left over behind the last input beat); a packet
-// without payload takes one cycle. Latency: payload 1 cycle to the W channel, address 1 cycle,
+// without payload takes one cycle. A packet in pieces (rx_write_t.more) takes one more per border. Latency: payload 1 cycle to the W channel, address 1 cycle,
 // acknowledge 3 cycles behind the B. Back-pressure: wr_ready_o falls while addresses of a packet
 // are being issued, or when Depth packets or MaxBursts bursts wait for their response; pl_ready_o
 // follows the W channel.
@@ -13,6 +13,10 @@
 // Bursts end at the borders of BurstBeats * DataW/8 bytes (at most 4 KiB), so none crosses 4 KiB
 // and the W side finds the last beat of a burst from the address alone (AMBA AXI4 A3.4.1). Payload:
 // bytes off .. off+cnt-1 of the first beat, then whole beats, except the last.
+//
+// A CQE of a packet is offered when its writes, and all earlier ones, have finished; its acknowledge follows when
+// the CQE was taken. On a QP whose write failed its status becomes loc_qp_op_err for the packet
+// that failed, wr_flush_err behind it.
 //
 // A failed write (IBTA 9.7.5.2.4) gives a NAK remote operational error in place of the acknowledge
 // and puts the QP into ERR; nothing else is acknowledged on this QP until rx_write_t.init announces
@@ -38,10 +42,10 @@ module rx_payload_writer
   output logic              pl_ready_o,
   input  logic [DataW-1:0]  pl_data_i,
   input  logic [LaneW-1:0]  pl_off_i,
+  input  logic [LaneW:0]    pl_cnt_i,
   // verilator lint_off UNUSEDSIGNAL
-  input  logic [LaneW:0]    pl_cnt_i,      // follows from pl_off_i and rx_write_t.len
+  input  logic              pl_last_i,     // follows from rx_write_t.len
   // verilator lint_on UNUSEDSIGNAL
-  input  logic              pl_last_i,
 
   output logic              aw_valid_o,
   input  logic              aw_ready_i,
@@ -58,13 +62,18 @@ module rx_payload_writer
   output logic              ack_valid_o,
   output ack_t              ack_o,
 
+  output logic              cqe_valid_o,
+  input  logic              cqe_ready_i,
+  output cqe_ev_t           cqe_o,
+
   output logic              qp_err_valid_o,
   input  logic              qp_err_ready_i,
   output qp_idx_t           qp_err_idx_o,
 
   output logic              ev_bytes_valid_o,
   output logic [12:0]       ev_bytes_o,
-  output logic              ev_message_o,
+  output logic              ev_message_o,   // RDMA WRITE message
+  output logic              ev_send_o,      // SEND message
   output logic              ev_axi_err_o,   // a burst was refused
   output logic              ev_nak_op_o,    // a packet was refused by NAK remote operational error
   output logic              ev_stall_o,
@@ -82,9 +91,12 @@ module rx_payload_writer
   // A packet waiting for its write responses.
   typedef struct packed {
     qp_idx_t          qp;
+    logic             more;
     logic             ack;
     logic             last;
     logic             init;
+    logic             has_cqe;
+    cqe_ev_t          cqe;
     psn_t             psn;
     logic [23:0]      msn;
     logic [7:0]       syndrome;
@@ -98,6 +110,7 @@ module rx_payload_writer
     logic [LaneW-1:0]  last_lane;
     logic [BurstW-1:0] slot;     // place of the first beat between burst borders
     logic [BeatsW-1:0] beats;    // beats to write, minus 1
+    logic [12:0]       len;      // bytes
   } job_t;
 
   // ---- intake: plan -----------------------------------------------------------------------------
@@ -120,9 +133,12 @@ module rx_payload_writer
   assign wr_end = 14'(wr_i.iova[SegW-1:0]) + 14'(wr_i.len) - 14'd1;
   assign pend_in = '{
     qp: wr_i.qp,
+    more: wr_i.more,
     ack: wr_i.ack,
     last: wr_i.last,
     init: wr_i.init,
+    has_cqe: wr_i.has_cqe,
+    cqe: wr_i.cqe,
     psn: wr_i.psn,
     msn: wr_i.msn,
     syndrome: wr_i.syndrome,
@@ -133,7 +149,8 @@ module rx_payload_writer
     lane: wr_i.iova[LaneW-1:0],
     last_lane: wr_end[LaneW-1:0],
     slot: wr_i.iova[LaneW+:BurstW],
-    beats: BeatsW'((14'(wr_i.iova[LaneW-1:0]) + 14'(wr_i.len) - 14'd1) >> LaneW)
+    beats: BeatsW'((14'(wr_i.iova[LaneW-1:0]) + 14'(wr_i.len) - 14'd1) >> LaneW),
+    len: wr_i.len
   };
 
   rnic_fifo #(.Width($bits(pend_t)), .Depth(Depth)) u_pend (
@@ -180,29 +197,52 @@ module rx_payload_writer
     end
   end
 
+  // ---- splitter: a beat with the border of two pieces is shown once for each of them ----------------
+  logic             mid_q;             // the head of the beat is used up
+  logic [LaneW-1:0] mid_off_q, off;
+  logic [LaneW:0]   cnt;               // bytes of the beat that are left
+  logic [12:0]      left_q, left;      // bytes of the piece still to come
+  logic             first_q;           // next input beat is the first of its piece
+  logic             piece_last, beat_done, take;
+
+  assign off = mid_q ? mid_off_q : pl_off_i;
+  assign cnt = mid_q ? pl_cnt_i - (LaneW + 1)'(mid_off_q - pl_off_i) : pl_cnt_i;
+  assign left = first_q ? job.len : left_q;
+  assign piece_last = left <= 13'(cnt);
+  assign beat_done = left >= 13'(cnt);
+
+  always_ff @(posedge clk_i) begin
+    if (!rst_ni) mid_q <= 1'b0;
+    else if (take) mid_q <= !beat_done;
+    if (take) begin
+      mid_off_q <= off + LaneW'(left);
+      left_q <= left - 13'(cnt);
+    end
+  end
+
   // ---- aligner ----------------------------------------------------------------------------------
   // Output beat = the upper half of {newest input beat, the one before} shifted left by `shift`
   // lanes.
-  logic              first_q;      // next input beat is the first of its packet
   logic              flush_q;      // input is all in, the rest comes from prev_q
   logic [LaneW-1:0]  shift_q, shift;
   logic [DataW-1:0]  prev_q;
   logic [BeatsW-1:0] out_q;        // beats of this packet written
-  logic              w_valid_q, w_free, prime, take, emit, final_beat;
+  logic              w_valid_q, w_free, prime, room, emit, final_beat;
   logic [BurstW-1:0] slot;
 
   assign w_free = !w_valid_q || w_ready_i;
   // behind the last input beat first_q is set again: while flushing, the shift is the kept one
-  assign shift = first_q && !flush_q ? job.lane - pl_off_i : shift_q;
-  assign prime = first_q && job.lane < pl_off_i;  // first output beat needs the second input beat
-  assign pl_ready_o = job_valid && !flush_q && (w_free || prime);
-  assign take = pl_valid_i && pl_ready_o;
+  assign shift = first_q && !flush_q ? job.lane - off : shift_q;
+  assign prime = first_q && job.lane < off;  // first output beat needs the second input beat
+  assign room = job_valid && !flush_q && (w_free || prime);
+  assign pl_ready_o = room && beat_done;
+  assign take = pl_valid_i && room;
   assign emit = (take && !prime) || (flush_q && w_free);
   assign final_beat = out_q == job.beats;
   assign slot = job.slot + BurstW'(out_q);
   assign job_pop = emit && final_beat;
   assign w_valid_o = w_valid_q;
-  assign ev_stall_o = pl_valid_i && !pl_ready_o && !flush_q;
+  assign ev_stall_o = pl_valid_i && !room && !flush_q;
 
   // verilator lint_off UNUSEDSIGNAL
   function automatic logic [DataW-1:0] funnel(input logic [DataW-1:0] newer,
@@ -225,8 +265,8 @@ module rx_payload_writer
       if (take) begin
         prev_q <= pl_data_i;
         shift_q <= shift;
-        first_q <= pl_last_i;
-        flush_q <= pl_last_i && !(emit && final_beat);
+        first_q <= piece_last;
+        flush_q <= piece_last && !(emit && final_beat);
       end
       if (emit) begin
         w_valid_q <= 1'b1;
@@ -245,6 +285,7 @@ module rx_payload_writer
   logic [NumW-1:0]  b_count_q;
   logic             b_failed_q;
   logic [NumQp-1:0] bad_q;       // a write of this connection failed
+  logic             cqe_wait, is_send;
   logic             err_v_q;
   qp_idx_t          err_q;
 
@@ -261,7 +302,17 @@ module rx_payload_writer
   assign done = pend_valid && b_count_q == pend.bursts;
   assign failed = b_failed_q;
   assign bad = bad_q[pend.qp];
-  assign pend_pop = done && !(failed && err_v_q && !qp_err_ready_i);
+  assign is_send = pend.has_cqe && pend.cqe.opcode == rnic_regs_pkg::CqeOpcodeRecv;
+  assign cqe_valid_o = done && pend.has_cqe && !(failed && err_v_q && !qp_err_ready_i);
+  assign cqe_wait = pend.has_cqe && !(cqe_valid_o && cqe_ready_i);
+  assign pend_pop = done && !(failed && !pend.more && err_v_q && !qp_err_ready_i) && !cqe_wait;
+  always_comb begin
+    cqe_o = pend.cqe;
+    if (pend.cqe.status == rnic_regs_pkg::WcStatusSuccess && bad)
+      cqe_o.status = rnic_regs_pkg::WcStatusWrFlushErr;
+    else if (pend.cqe.status == rnic_regs_pkg::WcStatusSuccess && failed)
+      cqe_o.status = rnic_regs_pkg::WcStatusLocQpOpErr;
+  end
   assign qp_err_valid_o = err_v_q;
   assign qp_err_idx_o = err_q;
 
@@ -274,12 +325,14 @@ module rx_payload_writer
       ack_valid_o <= 1'b0;
       ev_bytes_valid_o <= 1'b0;
       ev_message_o <= 1'b0;
+      ev_send_o <= 1'b0;
       ev_axi_err_o <= 1'b0;
       ev_nak_op_o <= 1'b0;
     end else begin
       ack_valid_o <= 1'b0;
       ev_bytes_valid_o <= 1'b0;
       ev_message_o <= 1'b0;
+      ev_send_o <= 1'b0;
       ev_axi_err_o <= 1'b0;
       ev_nak_op_o <= 1'b0;
       if (qp_err_ready_i) err_v_q <= 1'b0;
@@ -290,8 +343,11 @@ module rx_payload_writer
       end
       if (pend_pop) begin
         b_count_q <= '0;
-        b_failed_q <= 1'b0;
-        if (pend.init) begin
+        if (!pend.more) b_failed_q <= 1'b0;
+        if (pend.more) begin
+          ev_bytes_valid_o <= !failed;
+          ev_bytes_o <= pend.len;
+        end else if (pend.init) begin
           bad_q[pend.qp] <= 1'b0;
         end else if (failed) begin
           bad_q[pend.qp] <= 1'b1;
@@ -311,7 +367,8 @@ module rx_payload_writer
           ev_bytes_valid_o <= pend.len != 0;
           ev_bytes_o <= pend.len;
           if (!bad) begin
-            ev_message_o <= pend.last;
+            ev_message_o <= pend.last && !is_send;
+            ev_send_o <= pend.last && is_send;
             ack_valid_o <= pend.ack;
             ack_o <= '{
               qp: pend.qp, psn: pend.psn, msn: pend.msn, syndrome: pend.syndrome
@@ -338,10 +395,10 @@ module rx_payload_writer
       drain_q <= drain_i;
       if (drain_i && !drain_q) begin
         drain_left_q <= pend_level - ($bits(pend_level))'(pend_pop);
-        drain_err_q <= err_v_q && !qp_err_ready_i || (pend_pop && failed && !bad);
+        drain_err_q <= err_v_q && !qp_err_ready_i || (pend_pop && failed && !pend.more && !bad);
       end else begin
         if (pend_pop && drain_left_q != '0) drain_left_q <= drain_left_q - 1'b1;
-        if (pend_pop && drain_left_q != '0 && failed && !bad) drain_err_q <= 1'b1;
+        if (pend_pop && drain_left_q != '0 && failed && !pend.more && !bad) drain_err_q <= 1'b1;
         else if (qp_err_ready_i) drain_err_q <= 1'b0;
       end
     end

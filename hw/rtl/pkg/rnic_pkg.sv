@@ -32,14 +32,15 @@ package rnic_pkg;
   typedef enum logic [AxiIdW-1:0] {
     RdIdCmd = 4'd0,
     RdIdWqe = 4'd1,
-    RdIdPayload = 4'd2
+    RdIdPayload = 4'd2,
+    RdIdRq = 4'd3
   } rd_id_e;
   typedef enum logic [AxiIdW-1:0] {
     WrIdPayload = 4'd0,
     WrIdCqe = 4'd1,
     WrIdRsp = 4'd2
   } wr_id_e;
-  localparam int unsigned NumRdClients = 3;
+  localparam int unsigned NumRdClients = 4;
   localparam int unsigned NumWrClients = 3;
 
   // ---- QPN -----------------------------------------------------------------------------------
@@ -102,6 +103,7 @@ package rnic_pkg;
   localparam logic [7:0] OpCnp = 8'h81;
 
   localparam logic [7:0] SynAck = 8'h1f;
+  localparam logic [7:0] SynRnr = 8'h20;      // timer code in 4:0
   localparam logic [7:0] SynNakSeq = 8'h60;
   localparam logic [7:0] SynNakInvReq = 8'h61;
   localparam logic [7:0] SynNakAccess = 8'h62;
@@ -132,6 +134,7 @@ package rnic_pkg;
     logic         remote_read;
     logic         remote_atomic;
     logic         sq_stride128;
+    logic         rq_stride128;
     logic         ipv6;
     logic         vlan;
     logic [23:0]  pd;
@@ -242,18 +245,72 @@ package rnic_pkg;
     PayloadStream
   } payload_cmd_e;
 
+  // ---- completions ------------------------------------------------------------------------------------
+  typedef struct packed {
+    cq_idx_t     cqn;
+    wqe_idx_t    index;
+    logic [7:0]  opcode;
+    logic [7:0]  status;
+    qp_idx_t     qp;
+    logic [7:0]  syndrome;
+    logic [31:0] byte_len;
+    logic [31:0] imm;
+    logic [23:0] src_qp;
+    logic        with_imm;
+    logic        with_inv;
+    logic        with_grh;
+    logic        solicited;   // of a receive: the sender asked for an event
+  } cqe_ev_t;
+
+  // ---- receive queues -> responder: the WQE that a message goes to ------------------------------
+  typedef struct packed {
+    qp_idx_t     qp;
+    logic        start;         // take the next WQE; else the one that a start without last took
+    logic        last;          // nothing more comes for this WQE
+  } rq_req_t;
+  typedef enum logic [1:0] {
+    RqOk,
+    RqNone,                     // nothing is posted
+    RqGone,                     // the QP is in ERR (the WQE was flushed) or being reset
+    RqBad                       // a WQE was taken, but it is malformed or could not be read
+  } rq_status_e;
+  typedef struct packed {       // as in memory
+    logic [31:0] lkey;
+    logic [31:0] length;
+    logic [63:0] addr;
+  } rq_sge_t;
+  typedef struct packed {
+    rq_status_e          status;
+    wqe_idx_t            index;
+    logic [2:0]          num_sge;
+    rq_sge_t [MaxSge-1:0] sge;
+  } rq_rsp_t;
+  // a receive WQE that was flushed
+  typedef struct packed {
+    qp_idx_t     qp;
+    cq_idx_t     cqn;
+    wqe_idx_t    index;
+  } rq_flush_t;
+  typedef struct packed {
+    wqe_idx_t    pi;
+    wqe_idx_t    ci;
+  } rq_query_t;
+
   // ---- responder -> payload writer: one per packet that has an effect, in order -----------------
   typedef struct packed {
     qp_idx_t     qp;
     logic        has_payload;   // stream `len` bytes to `iova`
     logic [63:0] iova;
     logic [12:0] len;
+    logic        more;          // the packet's payload goes on with the next one of these
     logic        ack;           // acknowledge when the write has finished
-    logic        last;          // ends a message (counted as rx_write_requests)
+    logic        last;          // ends a message (counted as rx_write_requests or rx_send_requests)
     logic        init;          // no packet: a new connection, the writer forgets errors of this QP
     psn_t        psn;
     logic [23:0] msn;
     logic [7:0]  syndrome;
+    logic        has_cqe;       // complete a receive WQE when the write has finished, before the ACK
+    cqe_ev_t     cqe;
   } rx_write_t;
 
   // ---- acknowledges to send --------------------------------------------------------------------
@@ -304,26 +361,11 @@ package rnic_pkg;
     wqe_idx_t wqe;
   } tx_err_t;
 
-  // ---- completions ------------------------------------------------------------------------------------
-  typedef struct packed {
-    cq_idx_t     cqn;
-    wqe_idx_t    index;
-    logic [7:0]  opcode;
-    logic [7:0]  status;
-    qp_idx_t     qp;
-    logic [7:0]  syndrome;
-    logic [31:0] byte_len;
-    logic [31:0] imm;
-    logic [23:0] src_qp;
-    logic        with_imm;
-    logic        with_inv;
-    logic        with_grh;
-  } cqe_ev_t;
-
   // ---- command processor -> owners of per-QP state (responder, requester) -----------------------------
-  typedef enum logic {
+  typedef enum logic [1:0] {
     QpStateInit,   // set everything for a new connection; psn = first PSN
-    QpStateQuery
+    QpStateQuery,
+    QpStateReset   // responder: like Init, at create and RESET; the receive queue is emptied too
   } qp_admin_e;
   typedef struct packed {
     qp_admin_e op;
@@ -333,6 +375,7 @@ package rnic_pkg;
   typedef struct packed {
     psn_t        expected_psn;
     logic [23:0] msn;
+    rq_query_t   rq;
   } rsp_query_t;
   typedef struct packed {
     psn_t     next_psn;

@@ -58,7 +58,7 @@ module ack_queue
 
   assign stored = bypass_q ? last_body_q : stored_ram;
   assign pending = pending_q[ack_q.qp] && !(fetch && fifo_qp == ack_q.qp);
-  assign keep = pending && stored.syndrome[6:5] == 2'b11 && ack_q.syndrome[6:5] == 2'b00 &&
+  assign keep = pending && stored.syndrome[5] && ack_q.syndrome[6:5] == 2'b00 &&
                 psn_gt(stored.psn, ack_q.psn);
   assign write = in_q && !keep;
 

@@ -1,22 +1,28 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // Transport layer, receive side: takes accepted packets one after the other and decides what each
-// of them does. RC RDMA WRITE requests are executed (responder: IBTA 9.7.4, 9.9), acknowledges go
-// to the requester, all other packets are refused or dropped, each with one transport_drop event.
+// of them does. RC SEND and RDMA WRITE requests, with or without immediate, are executed (responder:
+// IBTA 9.7.4, 9.9), acknowledges go to the requester, all other packets are refused or dropped, each
+// with one transport_drop event (a request without a receive WQE: ev_rnr_o).
 //
 // Throughput: one packet per 4 cycles when the QP and MR ports answer in the cycle after the
 // request; latency 5 cycles from metadata at the input to the outputs (one more than the interval,
 // because the responder state of a waiting packet is read ahead while its predecessor is being
 // decided). Back-pressure: one register in front of each output; a packet is decided only when all
 // of these are free, so a stalled output stalls the block and, through meta_ready_o, the packet
-// buffer.
+// buffer. Packets that use a receive WQE take 3 cycles more for the WQE, and SENDs 4 for each SGE that they touch and
+// one for each piece but the last; a WQE still on its way from host memory is waited for.
 //
 // Steps of a packet: launch (metadata and responder state are taken) - Lookup (QP attributes and MR
 // are asked for and answered) - Check (compares, registered) - Act (verdict, new state, outputs;
 // the next packet is launched in the same cycle). The state RAM is written one cycle after Act.
+// Before Act, packets that use a receive WQE get it (Rq), translate the part of the list that the
+// payload goes to (Sge, Mr, MrCheck) and hand out all pieces but the last (Pieces). The whole packet is checked before a
+// byte of it is written. An error completes the WQE: it is closed first (again Rq).
 //
 // Order is kept by sending everything that leads to an acknowledge, also duplicates and NAKs,
-// through wr_o: the payload writer acknowledges after all earlier writes have finished. A fatal NAK
+// through wr_o: the payload writer acknowledges and completes after all earlier writes have finished.
+// Flushed receive WQEs go the same way, between packets. A fatal NAK
 // asks for the QP's error state and sets `dead`, so that nothing of this QP is executed even before
 // the QP table has changed.
 
@@ -50,6 +56,21 @@ module rx_transport
   input  logic         mr_rsp_valid_i,
   input  mr_t          mr_rsp_i,
 
+  output logic         rq_req_valid_o,
+  input  logic         rq_req_ready_i,
+  output rq_req_t      rq_req_o,
+  input  logic         rq_rsp_valid_i,
+  input  rq_rsp_t      rq_rsp_i,        // stays until the next request
+  input  logic         flush_valid_i,
+  output logic         flush_ready_o,
+  input  rq_flush_t    flush_i,
+  output logic         rq_adm_valid_o,
+  input  logic         rq_adm_ready_i,
+  output logic         rq_adm_init_o,
+  output qp_idx_t      rq_adm_qp_o,
+  input  logic         rq_adm_rsp_valid_i,
+  input  rq_query_t    rq_adm_rsp_i,
+
   output logic         wr_valid_o,
   input  logic         wr_ready_i,
   output rx_write_t    wr_o,
@@ -73,7 +94,8 @@ module rx_transport
   output logic         idle_o,
 
   output logic         ev_drop_valid_o,
-  output logic [3:0]   ev_drop_o
+  output logic [3:0]   ev_drop_o,
+  output logic         ev_rnr_o
 );
 
   // transport_drop of hw/regs/csr.yaml, in the 4 bits of ev_drop_o
@@ -88,6 +110,7 @@ module rx_transport
     DropUnsupported = 4'd7,
     DropNakInvReq = 4'd8,
     DropNakAccess = 4'd9,
+    DropNakOp = 4'd10,
     DropReservedAeth = 4'd12,
     DropCnp = 4'd13
   } drop_e;
@@ -97,12 +120,15 @@ module rx_transport
     logic        dead;        // a fatal NAK was sent: nothing more until the next connection
     logic        nak_sent;    // NAK sequence error sent, expected PSN not seen since
     logic        in_msg;      // First seen, Last not yet
+    logic        in_send;     // of a SEND
     logic [7:0]  since_ack;   // request packets executed since the last acknowledge
     psn_t        epsn;        // expected PSN
     logic [23:0] msn;         // messages completed
     logic [31:0] rkey;        // of the message under way
-    logic [63:0] va;          // where its next byte goes
+    logic [63:0] va;          // where its next byte goes; SEND: offset in the SGE
     logic [31:0] remaining;   // bytes still to come
+    logic [31:0] total;       // bytes of the message; SEND: bytes so far
+    logic [2:0]  sge;         // SEND: where its next byte goes
   } rsp_state_t;
 
   // What a packet keeps while it is decided.
@@ -111,12 +137,14 @@ module rx_transport
     qp_idx_t      qp;
     logic [7:0]   opcode;
     logic [1:0]   pad;
+    logic         solicited;
     logic         ack_req;
     logic [15:0]  pkey;
     psn_t         psn;
     logic [63:0]  va;
     logic [31:0]  rkey;
     logic [31:0]  dma_len;
+    logic [31:0]  imm;
     logic [7:0]   syndrome;
     logic [23:0]  msn;
     logic         ipv6;
@@ -126,11 +154,13 @@ module rx_transport
   } pkt_t;
 
   typedef struct packed {
-    logic first;       // RDMA WRITE First ..
+    logic first;       // SEND or RDMA WRITE First ..
     logic middle;
     logic last;
     logic only;
-    logic write;       // one of the four
+    logic write;       // of RDMA WRITE
+    logic send;        // of SEND
+    logic imm;
     logic other_req;   // request that is refused by NAK
     logic read_req;    // of these, READ and atomics: a duplicate is not acknowledged by an ACK
     logic ack;
@@ -145,6 +175,9 @@ module rx_transport
     logic [2:0]  path_mtu;
     logic        remote_write;
     logic [23:0] pd;
+    logic [23:0] dest_qpn;
+    cq_idx_t     recv_cqn;
+    logic [4:0]  min_rnr_timer;
     logic        addr_ok;
     logic        pkey_ok;
   } qp_view_t;
@@ -155,10 +188,29 @@ module rx_transport
     logic        fwd_ack;     // to the requester
     logic        duplicate;
     logic        ahead;
-    logic        op_ok;       // a WRITE, allowed, in its place in the message, of right lengths
+    logic        op_ok;       // executed, allowed, in its place in the message, of right lengths
     logic        access_ok;
     logic [63:0] iova;
+    logic        recv;        // uses a receive WQE
+    logic        rq_start;    // takes the next one
+    logic        rq_last;     // is done with it
   } check_t;
+
+  // What became of the receive WQE.
+  typedef enum logic [2:0] {
+    RecvOk,
+    RecvNone,     // nothing posted
+    RecvGone,     // the QP went to ERR
+    RecvWqe,      // WQE malformed
+    RecvLen,      // message too long
+    RecvProt      // SGE not covered
+  } recv_e;
+
+  // Part of a payload in one SGE.
+  typedef struct packed {
+    logic [63:0] iova;
+    logic [12:0] len;
+  } piece_t;
 
   typedef struct packed {
     logic       has_drop;
@@ -167,16 +219,25 @@ module rx_transport
     rx_write_t  wr;
     logic       fwd_ack;
     logic       fatal;
+    logic       rnr;
     logic       set_state;
     rsp_state_t st;
   } act_t;
 
-  typedef enum logic [2:0] {
+  typedef enum logic [3:0] {
     StIdle,
     StLookup,
     StCheck,
+    StRq,
+    StRqWait,
+    StSge,
+    StMr,
+    StMrCheck,
+    StPieces,
     StAct,
-    StAdmin
+    StAdmin,
+    StAdminRq,
+    StAdminWait
   } state_e;
 
   // ---- functions: what one step computes --------------------------------------------------------
@@ -184,14 +245,15 @@ module rx_transport
   // (each function takes whole structs and reads the fields that it needs)
   function automatic class_t classify(input logic [7:0] op);
     class_t c;
-    c.first = op == OpRcWriteFirst;
-    c.middle = op == OpRcWriteMiddle;
-    c.last = op == OpRcWriteLast;
-    c.only = op == OpRcWriteOnly;
-    c.write = c.first || c.middle || c.last || c.only;
+    c.send = op inside {[OpRcSendFirst : OpRcSendOnlyImm]};
+    c.write = op inside {[OpRcWriteFirst : OpRcWriteOnlyImm]};
+    c.first = op == OpRcSendFirst || op == OpRcWriteFirst;
+    c.middle = op == OpRcSendMiddle || op == OpRcWriteMiddle;
+    c.last = op inside {OpRcSendLast, OpRcSendLastImm, OpRcWriteLast, OpRcWriteLastImm};
+    c.only = op inside {OpRcSendOnly, OpRcSendOnlyImm, OpRcWriteOnly, OpRcWriteOnlyImm};
+    c.imm = op inside {OpRcSendLastImm, OpRcSendOnlyImm, OpRcWriteLastImm, OpRcWriteOnlyImm};
     c.read_req = op inside {OpRcReadRequest, 8'h13, 8'h14};
-    c.other_req = op inside {[8'h00 : 8'h05], OpRcWriteLastImm, OpRcWriteOnlyImm, 8'h16, 8'h17} ||
-                  c.read_req;
+    c.other_req = op inside {8'h16, 8'h17} || c.read_req;
     c.ack = op == OpRcAck;
     c.response = op inside {[OpRcReadRespFirst : OpRcAtomicAck]};
     c.cnp = op == OpCnp;
@@ -205,6 +267,10 @@ module rx_transport
   // IBTA 10.9.3: the same partition (15 bits, 0 is no partition), at least one side a full member.
   function automatic logic pkey_match(input logic [15:0] a, input logic [15:0] b);
     return a[14:0] == b[14:0] && a[14:0] != 0 && (a[15] || b[15]);
+  endfunction
+
+  function automatic logic [31:0] swap32(input logic [31:0] v);
+    return {v[7:0], v[15:8], v[23:16], v[31:24]};
   endfunction
 
   // IBTA table 45: 000 ACK, 001 RNR NAK, 011 NAK with codes 0 to 3 on RC; all else is reserved.
@@ -242,32 +308,42 @@ module rx_transport
     else if (!q.addr_ok) k.reason = DropAddress;
     else if (!q.pkey_ok) k.reason = DropPkey;
     else if (c.ack && aeth_reserved(p.syndrome)) k.reason = DropReservedAeth;
-    else if (!(c.ack || c.write || c.other_req)) k.reason = DropUnsupported;
+    else if (!(c.ack || c.write || c.send || c.other_req)) k.reason = DropUnsupported;
     else k.drop = 1'b0;
 
     k.fwd_ack = c.ack;
     k.duplicate = psn_gt(st.epsn, p.psn) || (p.psn ^ st.epsn) == 24'h800000;
     k.ahead = psn_gt(p.psn, st.epsn);
 
-    seq_ok = c.write && start == !st.in_msg;
+    seq_ok = (c.write || c.send) && start == !st.in_msg && (start || c.send == st.in_send);
     len_ok = 2'(p.payload_len[1:0] + p.pad) == 2'd0 && p.payload_len <= mtu;
     if (c.first || c.middle) len_ok = len_ok && p.payload_len == mtu;
-    if (c.first) len_ok = len_ok && p.dma_len > 32'(mtu) && p.dma_len <= 32'h8000_0000;
-    if (c.middle) len_ok = len_ok && st.remaining > 32'(mtu);
-    if (c.last) len_ok = len_ok && p.payload_len != 0 && st.remaining == 32'(p.payload_len);
-    if (c.only) len_ok = len_ok && p.dma_len == 32'(p.payload_len);
-    k.op_ok = q.remote_write && seq_ok && len_ok;
+    if (c.last) len_ok = len_ok && p.payload_len != 0;
+    if (c.write) begin
+      if (c.first) len_ok = len_ok && p.dma_len > 32'(mtu) && p.dma_len <= 32'h8000_0000;
+      if (c.middle) len_ok = len_ok && st.remaining > 32'(mtu);
+      if (c.last) len_ok = len_ok && st.remaining == 32'(p.payload_len);
+      if (c.only) len_ok = len_ok && p.dma_len == 32'(p.payload_len);
+    end
+    k.op_ok = (q.remote_write || c.send) && seq_ok && len_ok;
 
     va = start ? p.va : st.va;
     len = start ? p.dma_len : st.remaining;
     k.access_ok = !needs_mr(c, p.dma_len) ||
                   mr_check(mr, start ? p.rkey : st.rkey, q.pd, va, len, MrRemoteWrite);
     k.iova = mr.iova + (va - mr.va);
+    k.recv = !k.drop && !k.fwd_ack && !k.duplicate && !k.ahead && k.op_ok && k.access_ok &&
+             (c.send || c.imm);
+    k.rq_start = start || c.write;
+    k.rq_last = c.last || c.only;
     return k;
   endfunction
 
-  function automatic act_t act(input pkt_t p, input check_t k, input rsp_state_t st,
-                               input logic [7:0] coalesce);
+  function automatic act_t act(input pkt_t p, input qp_view_t q, input check_t k,
+                               input rsp_state_t st, input logic [7:0] coalesce,
+                               input recv_e rv, input wqe_idx_t index, input piece_t piece,
+                               input logic [2:0] sge, input logic [31:0] off,
+                               input logic [31:0] total);
     act_t a;
     class_t c;
     logic start, ends;
@@ -281,8 +357,13 @@ module rx_transport
     a.st = st;
     a.reason = k.reason;
     a.wr.qp = p.qp;
-    a.wr.iova = k.iova;
-    a.wr.len = p.payload_len;
+    a.wr.iova = c.send ? piece.iova : k.iova;
+    a.wr.len = c.send && p.payload_len != 0 ? piece.len : p.payload_len;
+    a.wr.cqe.cqn = q.recv_cqn;
+    a.wr.cqe.index = index;
+    a.wr.cqe.opcode = c.send ? rnic_regs_pkg::CqeOpcodeRecv : rnic_regs_pkg::CqeOpcodeRecvRdmaImm;
+    a.wr.cqe.qp = p.qp;
+    a.wr.cqe.src_qp = q.dest_qpn;
     a.wr.psn = p.psn;
     a.wr.msn = st.msn;
     a.wr.ack = 1'b1;
@@ -306,7 +387,7 @@ module rx_transport
       a.st.nak_sent = 1'b1;
     end else if (!k.op_ok || !k.access_ok) begin
       a.has_drop = 1'b1;
-      if (!c.write) a.reason = DropUnsupported;
+      if (c.other_req) a.reason = DropUnsupported;
       else a.reason = k.op_ok ? DropNakAccess : DropNakInvReq;
       a.has_wr = 1'b1;
       a.wr.syndrome = k.op_ok ? SynNakAccess : SynNakInvReq;
@@ -314,15 +395,46 @@ module rx_transport
       a.set_state = 1'b1;
       a.st.dead = 1'b1;
       a.st.in_msg = 1'b0;
+    end else if (rv == RecvNone) begin
+      // the PSN is expected again; what follows until then is not answered (IBTA 9.7.5.2.8)
+      a.has_wr = 1'b1;
+      a.wr.syndrome = SynRnr | 8'(q.min_rnr_timer);
+      a.rnr = 1'b1;
+      a.set_state = 1'b1;
+      a.st.nak_sent = 1'b1;
+    end else if (rv == RecvGone) begin
+      a.has_drop = 1'b1;
+      a.reason = DropQpState;
+    end else if (rv != RecvOk) begin
+      a.has_drop = 1'b1;
+      a.reason = rv == RecvLen ? DropNakInvReq : DropNakOp;
+      a.has_wr = 1'b1;
+      a.wr.syndrome = rv == RecvLen ? SynNakInvReq : SynNakOp;
+      a.wr.has_cqe = 1'b1;
+      unique case (rv)
+        RecvLen: a.wr.cqe.status = rnic_regs_pkg::WcStatusLocLenErr;
+        RecvProt: a.wr.cqe.status = rnic_regs_pkg::WcStatusLocProtErr;
+        default: a.wr.cqe.status = rnic_regs_pkg::WcStatusLocQpOpErr;
+      endcase
+      a.fatal = 1'b1;
+      a.set_state = 1'b1;
+      a.st.dead = 1'b1;
+      a.st.in_msg = 1'b0;
     end else begin
       a.has_wr = 1'b1;
       a.wr.has_payload = p.payload_len != 0;
+      a.wr.has_cqe = ends && (c.send || c.imm);
+      a.wr.cqe.byte_len = total;
+      a.wr.cqe.imm = c.imm ? swap32(p.imm) : 32'd0;
+      a.wr.cqe.with_imm = c.imm;
+      a.wr.cqe.solicited = p.solicited;
       a.wr.last = ends;
       a.wr.ack = p.ack_req || (coalesce != 0 && since >= 9'(coalesce));
       a.set_state = 1'b1;
       a.st.nak_sent = 1'b0;
       a.st.epsn = st.epsn + 24'd1;
       a.st.in_msg = !ends;
+      a.st.in_send = c.send;
       if (ends) begin
         a.st.msn = st.msn + 24'd1;
         a.wr.msn = st.msn + 24'd1;
@@ -330,8 +442,10 @@ module rx_transport
       if (a.wr.ack) a.st.since_ack = 8'd0;
       else if (!since[8]) a.st.since_ack = since[7:0];
       if (start) a.st.rkey = p.rkey;
-      a.st.va = (start ? p.va : st.va) + 64'(p.payload_len);
+      a.st.va = c.send ? 64'(off) : (start ? p.va : st.va) + 64'(p.payload_len);
       a.st.remaining = (start ? p.dma_len : st.remaining) - 32'(p.payload_len);
+      a.st.total = total;
+      a.st.sge = sge;
     end
     return a;
   endfunction
@@ -350,6 +464,25 @@ module rx_transport
   logic       qp_wait_q, mr_wait_q;  // answer outstanding
   logic       ahead_ok_q;            // the RAM's output is the state of the packet at the input
 
+  // receive WQE of the packet
+  recv_e        recv_q;
+  logic         close_q;             // the request is to close the WQE after an error
+  wqe_idx_t     index_q;
+  logic [2:0]   sge_q;               // SGE that the next byte goes to
+  logic [31:0]  off_q;               // and where in it
+  logic [12:0]  left_q;              // bytes of the payload not yet placed
+  logic [12:0]  run_q;               // of these, into this SGE
+  logic [31:0]  total_q;             // bytes of the message with this packet
+  logic [2:0]   num_q;               // pieces
+  logic         pieces_q;            // the first of several is out, and the payload's command
+  piece_t [MaxSge-1:0] piece_q;      // the next one to hand out at 0
+  rq_sge_t      sge;
+  logic [31:0]  sge_room;
+  // verilator lint_off UNUSEDSIGNAL
+  class_t       c_in, c_p;           // of the packets at the input and inside; some bits are used
+  // verilator lint_on UNUSEDSIGNAL
+  logic         start_p;
+
   logic       pcmd_v_q, wr_v_q, ackrx_v_q, err_v_q;
   payload_cmd_e pcmd_q;
   rx_write_t  wr_q;
@@ -365,7 +498,7 @@ module rx_transport
   assign head_qp = qpn_to_idx(meta_i.dest_qp);
   assign adm_fire = adm_valid_i && adm_ready_o;
   assign ram_re = adm_fire || (meta_valid_i && !ahead_ok_q && !wb_q && state_q != StAct &&
-                              state_q != StAdmin);
+                              !(state_q inside {StAdmin, StAdminRq, StAdminWait}));
 
   rnic_ram #(.Width($bits(rsp_state_t)), .Depth(NumQp)) u_state (
     .clk_i,
@@ -378,7 +511,8 @@ module rx_transport
   assign outs_free = (!pcmd_v_q || pcmd_ready_i) && (!wr_v_q || wr_ready_i) &&
                      (!ackrx_v_q || ackrx_ready_i) && (!err_v_q || qp_err_ready_i);
   assign act_go = state_q == StAct && outs_free;
-  assign launch = meta_valid_i && ahead_ok_q && !adm_valid_i && (state_q == StIdle || act_go);
+  assign launch = meta_valid_i && ahead_ok_q && !adm_valid_i && !flush_valid_i &&
+                  (state_q == StIdle || act_go);
   assign lookup_done = (!qp_wait_q || qp_rsp_valid_i) && (!mr_wait_q || mr_rsp_valid_i);
 
   assign meta_ready_o = launch;
@@ -394,14 +528,34 @@ module rx_transport
   assign qp_req_valid_o = qp_req_q;
   assign qp_req_idx_o = p_q.qp;
   assign mr_req_valid_o = mr_req_q;
-  assign mr_req_idx_o = mr_key_idx(
-      p_q.opcode == OpRcWriteFirst || p_q.opcode == OpRcWriteOnly ? p_q.rkey : st_q.rkey);
+  assign mr_req_idx_o = mr_key_idx(state_q == StMr ? sge.lkey : start_p ? p_q.rkey : st_q.rkey);
+  assign c_in = classify(meta_i.opcode);
+  assign c_p = classify(p_q.opcode);
+  assign start_p = c_p.first || c_p.only;
+  assign rq_req_valid_o = state_q == StRq;
+  assign rq_req_o = '{
+    qp: p_q.qp, start: k_q.rq_start && !close_q, last: k_q.rq_last || close_q
+  };
+  assign sge = rq_rsp_i.sge[sge_q[1:0]];
+  assign sge_room = sge.length - off_q;
+  assign flush_ready_o = state_q == StIdle && !adm_valid_i && (!wr_v_q || wr_ready_i);
+  assign rq_adm_valid_o = state_q == StAdminRq;
+  assign rq_adm_init_o = adm_q.op == QpStateReset;
+  assign rq_adm_qp_o = adm_q.qp;
   assign idle_o = state_q == StIdle && !pcmd_v_q && !wr_v_q && !ackrx_v_q && !err_v_q;
 
   act_t a;  // of the packet in StAct
   always_comb begin
     a = '0;
-    if (state_q == StAct) a = act(p_q, k_q, st_q, coalesce_i);
+    if (state_q == StAct) begin
+      a = act(p_q, q_q, k_q, st_q, coalesce_i, recv_q, index_q, piece_q[0], sge_q, off_q, total_q);
+    end
+  end
+
+  check_t k;  // of the packet in StCheck
+  always_comb begin
+    k = '0;
+    if (state_q == StCheck) k = check(p_q, q_q, mr_q, st_q);
   end
 
   always_ff @(posedge clk_i) begin
@@ -419,10 +573,12 @@ module rx_transport
       err_v_q <= 1'b0;
       adm_rsp_valid_o <= 1'b0;
       ev_drop_valid_o <= 1'b0;
+      ev_rnr_o <= 1'b0;
     end else begin
       wb_q <= 1'b0;
       adm_rsp_valid_o <= 1'b0;
       ev_drop_valid_o <= 1'b0;
+      ev_rnr_o <= 1'b0;
       if (pcmd_ready_i) pcmd_v_q <= 1'b0;
       if (wr_ready_i) wr_v_q <= 1'b0;
       if (ackrx_ready_i) ackrx_v_q <= 1'b0;
@@ -436,6 +592,16 @@ module rx_transport
           if (adm_fire) begin
             adm_q <= adm_i;
             state_q <= StAdmin;
+          end else if (flush_valid_i && flush_ready_o) begin
+            wr_v_q <= 1'b1;
+            wr_q <= '0;
+            wr_q.qp <= flush_i.qp;
+            wr_q.has_cqe <= 1'b1;
+            wr_q.cqe.cqn <= flush_i.cqn;
+            wr_q.cqe.qp <= flush_i.qp;
+            wr_q.cqe.index <= flush_i.index;
+            wr_q.cqe.opcode <= rnic_regs_pkg::CqeOpcodeRecv;
+            wr_q.cqe.status <= rnic_regs_pkg::WcStatusWrFlushErr;
           end
         end
 
@@ -448,6 +614,9 @@ module rx_transport
               path_mtu: qp_rsp_i.path_mtu,
               remote_write: qp_rsp_i.remote_write,
               pd: qp_rsp_i.pd,
+              dest_qpn: qp_rsp_i.dest_qpn,
+              recv_cqn: qp_rsp_i.recv_cqn,
+              min_rnr_timer: qp_rsp_i.min_rnr_timer,
               addr_ok: p_q.sip == qp_rsp_i.dgid && p_q.dip == qp_rsp_i.sgid &&
                        p_q.ipv6 == qp_rsp_i.ipv6,
               pkey_ok: pkey_match(p_q.pkey, qp_rsp_i.pkey)
@@ -461,15 +630,101 @@ module rx_transport
         end
 
         StCheck: begin
-          k_q <= check(p_q, q_q, mr_q, st_q);
+          k_q <= k;
+          recv_q <= RecvOk;
+          close_q <= 1'b0;
+          num_q <= '0;
+          pieces_q <= 1'b0;
+          sge_q <= start_p ? 3'd0 : st_q.sge;
+          off_q <= start_p ? 32'd0 : st_q.va[31:0];
+          left_q <= p_q.payload_len;
+          total_q <= c_p.send ? (start_p ? 32'd0 : st_q.total) + 32'(p_q.payload_len) :
+                                start_p ? p_q.dma_len : st_q.total;
+          state_q <= k.recv ? StRq : StAct;
+        end
+
+        StRq: if (rq_req_ready_i) state_q <= StRqWait;
+
+        StRqWait: if (rq_rsp_valid_i) begin
           state_q <= StAct;
+          if (rq_rsp_i.status == RqGone) recv_q <= RecvGone;
+          else if (rq_rsp_i.status == RqNone) recv_q <= RecvNone;
+          else if (!close_q) begin
+            index_q <= rq_rsp_i.index;
+            if (rq_rsp_i.status == RqBad) begin
+              recv_q <= RecvWqe;
+              close_q <= 1'b1;
+              if (!k_q.rq_last) state_q <= StRq;
+            end else if (c_p.send && p_q.payload_len != 0) begin
+              state_q <= StSge;
+            end
+          end
+        end
+
+        StSge: begin
+          run_q <= sge_room < 32'(left_q) ? sge_room[12:0] : left_q;
+          if (sge_q == rq_rsp_i.num_sge || total_q > 32'h8000_0000) begin
+            recv_q <= RecvLen;
+            close_q <= 1'b1;
+            state_q <= k_q.rq_last ? StAct : StRq;
+          end else if (sge_room == 0) begin
+            sge_q <= sge_q + 3'd1;
+            off_q <= 32'd0;
+          end else begin
+            mr_req_q <= 1'b1;
+            mr_wait_q <= 1'b1;
+            state_q <= StMr;
+          end
+        end
+
+        StMr: if (mr_rsp_valid_i) begin
+          mr_wait_q <= 1'b0;
+          mr_q <= mr_rsp_i;
+          state_q <= StMrCheck;
+        end
+
+        StMrCheck: begin
+          if (!mr_check(mr_q, sge.lkey, q_q.pd, sge.addr + 64'(off_q), 32'(run_q),
+                        MrLocalWrite)) begin
+            recv_q <= RecvProt;
+            close_q <= 1'b1;
+            state_q <= k_q.rq_last ? StAct : StRq;
+          end else begin
+            piece_q[num_q[1:0]] <= '{
+              iova: mr_q.iova + (sge.addr + 64'(off_q) - mr_q.va), len: run_q
+            };
+            num_q <= num_q + 3'd1;
+            off_q <= off_q + 32'(run_q);
+            left_q <= left_q - run_q;
+            if (left_q != run_q) state_q <= StSge;
+            else state_q <= num_q == 3'd0 ? StAct : StPieces;
+          end
+        end
+
+        // the payload goes with the first piece: the writer does not take all of them before it
+        StPieces: if ((!wr_v_q || wr_ready_i) && (pieces_q || !pcmd_v_q || pcmd_ready_i)) begin
+          pieces_q <= 1'b1;
+          if (!pieces_q) begin
+            pcmd_v_q <= 1'b1;
+            pcmd_q <= PayloadStream;
+          end
+          wr_v_q <= 1'b1;
+          wr_q <= '0;
+          wr_q.qp <= p_q.qp;
+          wr_q.has_payload <= 1'b1;
+          wr_q.more <= 1'b1;
+          wr_q.iova <= piece_q[0].iova;
+          wr_q.len <= piece_q[0].len;
+          piece_q <= {piece_q[MaxSge-1], piece_q[MaxSge-1:1]};
+          num_q <= num_q - 3'd1;
+          if (num_q == 3'd2) state_q <= StAct;
         end
 
         StAct: begin
           if (outs_free) begin
             state_q <= StIdle;
             ahead_ok_q <= 1'b0;
-            if (p_q.payload_len != 0) begin
+            if (p_q.payload_len != 0 && !pieces_q) begin
               pcmd_v_q <= 1'b1;
               pcmd_q <= a.has_wr && a.wr.has_payload ? PayloadStream : PayloadDrop;
             end
@@ -490,6 +745,7 @@ module rx_transport
               wb_idx_q <= p_q.qp;
               wb_st_q <= a.st;
             end
+            ev_rnr_o <= a.rnr;
             if (a.has_drop) begin
               ev_drop_valid_o <= 1'b1;
               ev_drop_o <= a.reason;
@@ -497,11 +753,11 @@ module rx_transport
           end
         end
 
-        default: begin  // StAdmin
+        StAdmin: begin
+          adm_rsp_o.expected_psn <= adm_q.op == QpStateQuery ? ram_st.epsn : adm_q.psn;
+          adm_rsp_o.msn <= adm_q.op == QpStateQuery ? ram_st.msn : 24'd0;
           if (adm_q.op == QpStateQuery) begin
-            adm_rsp_valid_o <= 1'b1;
-            adm_rsp_o <= '{expected_psn: ram_st.epsn, msn: ram_st.msn};
-            state_q <= StIdle;
+            state_q <= StAdminRq;
           end else if (!wr_v_q || wr_ready_i) begin
             // the writer forgets the errors of the QP's former connection
             wr_v_q <= 1'b1;
@@ -512,8 +768,16 @@ module rx_transport
             wb_idx_q <= adm_q.qp;
             wb_st_q <= '0;
             wb_st_q.epsn <= adm_q.psn;
+            state_q <= StAdminRq;
+          end
+        end
+
+        StAdminRq: if (rq_adm_ready_i) state_q <= StAdminWait;
+
+        default: begin  // StAdminWait
+          if (rq_adm_rsp_valid_i) begin
             adm_rsp_valid_o <= 1'b1;
-            adm_rsp_o <= '{expected_psn: adm_q.psn, msn: 24'd0};
+            adm_rsp_o.rq <= rq_adm_rsp_i;
             state_q <= StIdle;
           end
         end
@@ -527,12 +791,14 @@ module rx_transport
           qp: head_qp,
           opcode: meta_i.opcode,
           pad: meta_i.pad,
+          solicited: meta_i.solicited,
           ack_req: meta_i.ack_req,
           pkey: meta_i.pkey,
           psn: meta_i.psn,
           va: meta_i.va,
           rkey: meta_i.rkey,
           dma_len: meta_i.dma_len,
+          imm: meta_i.imm,
           syndrome: meta_i.syndrome,
           msn: meta_i.msn,
           ipv6: meta_i.ipv6,
@@ -545,9 +811,9 @@ module rx_transport
         qp_req_q <= qpn_in_range(meta_i.dest_qp);
         qp_wait_q <= qpn_in_range(meta_i.dest_qp);
         mr_req_q <= qpn_in_range(meta_i.dest_qp) &&
-                    needs_mr(classify(meta_i.opcode), meta_i.dma_len);
+                    needs_mr(c_in, meta_i.dma_len);
         mr_wait_q <= qpn_in_range(meta_i.dest_qp) &&
-                     needs_mr(classify(meta_i.opcode), meta_i.dma_len);
+                     needs_mr(c_in, meta_i.dma_len);
       end
     end
   end
@@ -559,7 +825,7 @@ module rx_transport
   logic [3:0] mark_out_q, out_v, out_rdy, out_load;
   assign out_v = {pcmd_v_q, wr_v_q, ackrx_v_q, err_v_q};
   assign out_rdy = {pcmd_ready_i, wr_ready_i, ackrx_ready_i, qp_err_ready_i};
-  assign out_load = {p_q.payload_len != 0, a.has_wr, a.fwd_ack, a.fatal};
+  assign out_load = {p_q.payload_len != 0 && !pieces_q, a.has_wr, a.fwd_ack, a.fatal};
   assign drain_done_o = drain_i && drain_q && !mark_pkt_q && mark_out_q == 4'd0;
 
   always_ff @(posedge clk_i) begin
@@ -570,7 +836,7 @@ module rx_transport
     end else begin
       drain_q <= drain_i;
       if (drain_i && !drain_q) begin
-        mark_pkt_q <= state_q != StIdle && !act_go && state_q != StAdmin;
+        mark_pkt_q <= !(state_q inside {StIdle, StAdmin, StAdminRq, StAdminWait}) && !act_go;
         mark_out_q <= (out_v & ~out_rdy) | (act_go ? out_load : 4'd0);
       end else begin
         if (act_go) mark_pkt_q <= 1'b0;

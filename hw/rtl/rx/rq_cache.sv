@@ -1,0 +1,488 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Receive queues: doorbells, prefetch of receive WQEs, the WQE for a message, flush in ERR.
+//
+// Up to 4 WQEs per QP are held on chip: after a doorbell, and after each WQE taken, they are read from the ring
+// (one AXI burst of at most 4 WQEs inside one 4 KiB page; 8 bursts outstanding). The responder
+// asks by rq_req: `start` takes the next WQE; without `last` it stays open, so that later requests without
+// `start` get it again until `last` closes it. A request is answered 2 cycles after it was taken if the WQE is
+// here or nothing is posted; a WQE on its way from memory is waited for.
+//
+// When a QP is in ERR its WQEs, first the open one, leave one by one at flush_o for their CQEs; a WQE is either
+// answered to a closing request or flushed, never both; when the first was flushed, requests find nothing (IBTA
+// 10.3.1, 10.8.2.3). Doorbells in ERR
+// are taken and flushed. Nothing is read for a QP in RESET or NONE; QpStateReset empties the queue.
+//
+// Throughput: one request per 3 cycles. Back-pressure: doorbells and QPs to look at wait in turn for the QP read port
+// (4 cycles each); read data is always taken, its place was reserved. A flush that is not taken
+// keeps other flushes back, nothing else.
+
+module rq_cache
+  import rnic_pkg::*;
+#(
+  parameter int unsigned DataW = 512
+) (
+  input  logic             clk_i,
+  input  logic             rst_ni,
+  // doorbells
+  input  logic             db_valid_i,
+  output logic             db_ready_o,
+  input  logic [23:0]      db_qpn_i,
+  input  logic [15:0]      db_pi_i,
+  // QPs that went to ERR
+  input  logic             err_valid_i,
+  output logic             err_ready_o,
+  input  qp_idx_t          err_idx_i,
+  // QP read port
+  output logic             qp_req_valid_o,
+  input  logic             qp_req_ready_i,
+  output qp_idx_t          qp_req_idx_o,
+  input  logic             qp_rsp_valid_i,
+  // verilator lint_off UNUSEDSIGNAL
+  input  qp_attr_t         qp_rsp_i,        // what belongs to the receive queue is read
+  // verilator lint_on UNUSEDSIGNAL
+  // AXI read client
+  output logic             ar_valid_o,
+  input  logic             ar_ready_i,
+  output logic [63:0]      ar_addr_o,
+  output logic [7:0]       ar_len_o,
+  input  logic             r_valid_i,
+  input  logic [DataW-1:0] r_data_i,
+  input  logic             r_last_i,
+  input  logic             r_err_i,
+  // requests of the responder; the answer stays until the next request
+  input  logic             rq_req_valid_i,
+  output logic             rq_req_ready_o,
+  input  rq_req_t          rq_req_i,
+  output logic             rq_rsp_valid_o,
+  output rq_rsp_t          rq_rsp_o,
+  // flushed WQEs
+  output logic             flush_valid_o,
+  input  logic             flush_ready_i,
+  output rq_flush_t        flush_o,
+  // administration, by way of the responder
+  input  logic             adm_valid_i,
+  output logic             adm_ready_o,
+  input  logic             adm_init_i,      // empty the queue; else only answer
+  input  qp_idx_t          adm_qp_i,
+  output logic             adm_rsp_valid_o,
+  output rq_query_t        adm_rsp_o,
+  input  logic             drain_i,
+  output logic             drain_done_o,
+  output logic [2:0]       ev_wqe_o,        // WQEs asked for this cycle
+  output logic             ev_bad_db_o,
+  output logic             ev_axi_err_o,
+  output logic             idle_o
+);
+
+  localparam int unsigned LogStore = 2;               // WQEs held per QP
+  localparam int unsigned NumTickets = 8;
+  localparam int unsigned LogBytes = $clog2(DataW / 8);
+  localparam int unsigned AsmW = 768;                 // header and 4 SGEs of a WQE
+  localparam int unsigned AsmWords = (AsmW + DataW - 1) / DataW;
+  localparam int unsigned WordW = $clog2(1024 / DataW);
+
+  typedef struct packed {
+    logic                 bad;
+    logic [2:0]           num_sge;
+    rq_sge_t [MaxSge-1:0] sge;
+  } entry_t;
+  typedef struct packed {
+    qp_idx_t    qp;
+    wqe_idx_t   first;
+    logic [2:0] count;
+    logic       stride128;
+  } ticket_t;
+
+  // ---- indices per QP: ci <= have <= fetch <= pi, but in ERR, where ci runs ahead ------------------
+  wqe_idx_t pi_mem[NumQp];      // posted
+  wqe_idx_t fetch_mem[NumQp];   // asked for
+  wqe_idx_t have_mem[NumQp];    // arrived
+  wqe_idx_t ci_mem[NumQp];      // taken or flushed
+  logic [NumQp-1:0] open_q;     // WQE ci-1 belongs to a message under way
+  logic [NumQp-1:0] failed_q;   // seen in ERR: WQEs are only flushed
+  logic [NumQp-1:0] queued_q;   // in the rotation
+
+  typedef enum logic [2:0] {OpNone, OpFill, OpInit, OpTake, OpErr, OpDoorbell, OpVisit} op_e;
+  op_e      op;
+  qp_idx_t  op_qp;
+  wqe_idx_t op_pi, op_fetch, op_have, op_ci;
+  logic     op_open, op_queued, op_failed, push;
+
+  // ---- administration; after reset every QP is cleared ----------------------------------------------
+  logic [QpIdxW:0] sweep_q;
+  logic swept, init;
+  assign swept = sweep_q[QpIdxW];
+  assign adm_ready_o = op == OpInit && swept;
+  assign init = op == OpInit && (!swept || adm_init_i);
+  always_ff @(posedge clk_i) begin
+    if (!rst_ni) begin
+      sweep_q <= '0;
+      adm_rsp_valid_o <= 1'b0;
+    end else begin
+      if (!swept) sweep_q <= sweep_q + 1'b1;
+      adm_rsp_valid_o <= adm_ready_o;
+    end
+    if (adm_ready_o) adm_rsp_o <= init ? '0 : '{pi: op_pi, ci: op_ci};
+  end
+
+  // ---- answers of host memory -------------------------------------------------------------------------
+  ticket_t tkt, head;
+  logic tkt_valid, tkt_ready, head_valid, head_pop;
+  logic [$clog2(NumTickets):0] tkt_level;
+
+  rnic_fifo #(.Width($bits(ticket_t)), .Depth(NumTickets)) u_tickets (
+    .clk_i, .rst_ni,
+    .in_valid_i(tkt_valid), .in_ready_o(tkt_ready), .in_data_i(tkt),
+    .out_valid_o(head_valid), .out_ready_i(head_pop), .out_data_o(head), .level_o(tkt_level)
+  );
+
+  logic [WordW-1:0] word_q, word_last;
+  logic [1:0] pos_q;                // WQE in the ticket
+  logic wqe_last, err_q, burst_err_q;
+  logic [AsmWords*DataW-1:0] asm_q;
+  logic fill_q, fill_err_q, fill_stride128_q;
+  qp_idx_t fill_qp_q;
+  wqe_idx_t fill_idx_q;
+
+  assign word_last = head.stride128 ? WordW'(1024 / DataW - 1) : WordW'(512 / DataW - 1);
+  assign wqe_last = r_valid_i && word_q == word_last;
+  assign head_pop = wqe_last && 3'(pos_q) + 3'd1 == head.count;
+
+  always_ff @(posedge clk_i) begin
+    if (!rst_ni) begin
+      word_q <= '0;
+      pos_q <= '0;
+      fill_q <= 1'b0;
+      burst_err_q <= 1'b0;
+      ev_axi_err_o <= 1'b0;
+    end else begin
+      fill_q <= wqe_last;
+      ev_axi_err_o <= r_valid_i && r_last_i && (r_err_i || burst_err_q);
+      if (r_valid_i) begin
+        word_q <= wqe_last ? '0 : word_q + 1'b1;
+        burst_err_q <= !r_last_i && (r_err_i || burst_err_q);
+      end
+      if (wqe_last) pos_q <= head_pop ? '0 : pos_q + 1'b1;
+    end
+    if (r_valid_i) begin
+      err_q <= r_err_i || (word_q != '0 && err_q);
+      if (32'(word_q) < AsmWords) asm_q[32'(word_q)*DataW+:DataW] <= r_data_i;
+    end
+    if (wqe_last) begin
+      fill_qp_q <= head.qp;
+      fill_idx_q <= head.first + 16'(pos_q);
+      fill_stride128_q <= head.stride128;
+      fill_err_q <= r_err_i || (word_q != '0 && err_q);
+    end
+  end
+
+  // ---- store --------------------------------------------------------------------------------------------
+  entry_t fill_entry, store_entry;
+  logic [7:0] fill_num;
+  logic take_read;
+  wqe_idx_t take_idx;
+
+  assign fill_num = asm_q[23:16];
+  assign fill_entry = '{
+    bad: fill_err_q || asm_q[111:96] != fill_idx_q ||
+         fill_num > (fill_stride128_q ? 8'd4 : 8'd2),
+    num_sge: fill_num[2:0],
+    sge: asm_q[256+:512]
+  };
+  rnic_ram #(.Width($bits(entry_t)), .Depth(NumQp << LogStore)) u_store (
+    .clk_i,
+    .we_i(fill_q), .waddr_i({fill_qp_q, fill_idx_q[LogStore-1:0]}), .wdata_i(fill_entry),
+    .re_i(take_read), .raddr_i({op_qp, take_idx[LogStore-1:0]}), .rdata_o(store_entry)
+  );
+
+  // ---- requests -------------------------------------------------------------------------------------------
+  typedef enum logic [1:0] {TakeIdle, TakeTry, TakeWait} take_state_e;
+  take_state_e take_state_q;
+  rq_req_t req_q;
+  wqe_idx_t rsp_idx_q;
+  rq_status_e rsp_status_q;
+  logic take_here, take_none, take_gone, take_done, kick;
+
+  assign rq_req_ready_o = take_state_q == TakeIdle && swept;
+  assign take_idx = req_q.start ? op_ci : op_ci - 16'd1;
+  assign take_read = op == OpTake;
+  assign take_gone = op_failed || (!req_q.start && !op_open);
+  assign take_none = !take_gone && req_q.start && op_pi == op_ci;
+  assign take_here = !take_gone && (!req_q.start || signed'(op_have - op_ci) > 0);
+  assign take_done = op == OpTake && (take_here || take_none || take_gone);
+  always_comb begin
+    rq_rsp_o.status = rsp_status_q;
+    if (rsp_status_q == RqOk && store_entry.bad) rq_rsp_o.status = RqBad;
+    rq_rsp_o.index = rsp_idx_q;
+    rq_rsp_o.num_sge = store_entry.num_sge;
+    rq_rsp_o.sge = store_entry.sge;
+  end
+
+  // ---- doorbells and visits, one after the other -----------------------------------------------------------
+  typedef enum logic [1:0] {VisIdle, VisRequest, VisAnswer, VisApply} vis_state_e;
+  vis_state_e vis_state_q;
+  logic vis_db_q;                 // a doorbell, else a QP of the rotation
+  qp_idx_t vis_qp_q;
+  wqe_idx_t vis_pi_q;
+  qp_state_e att_state_q;
+  logic att_stride128_q;
+  logic [63:0] att_base_q;
+  logic [3:0] att_log_q;
+  cq_idx_t att_cqn_q;
+  logic rot_valid, rot_pop, rot_ready, vis_done, att_ok;
+  qp_idx_t rot_qp;
+  logic [QpIdxW:0] rot_level;
+
+  rnic_fifo #(.Width(QpIdxW), .Depth(NumQp)) u_rotation (
+    .clk_i, .rst_ni,
+    .in_valid_i(push), .in_ready_o(rot_ready), .in_data_i(op_qp),
+    .out_valid_o(rot_valid), .out_ready_i(rot_pop), .out_data_o(rot_qp), .level_o(rot_level)
+  );
+
+  // doorbells and the rotation in turn
+  logic last_db_q, take_db;
+  assign take_db = db_valid_i && swept && (!rot_valid || !last_db_q);
+  assign db_ready_o = vis_state_q == VisIdle && take_db;
+  assign rot_pop = vis_state_q == VisIdle && !take_db && rot_valid;
+  assign qp_req_valid_o = vis_state_q == VisRequest;
+  assign qp_req_idx_o = vis_qp_q;
+  assign att_ok = att_state_q inside {QpInit, QpRtr, QpRts, QpSqd};
+
+  // doorbell
+  wqe_idx_t db_new_span, db_old_span;
+  logic db_ok;
+  assign db_new_span = vis_pi_q - op_ci;
+  assign db_old_span = op_pi - op_ci;
+  assign db_ok = (att_ok || att_state_q == QpErr) && db_new_span >= db_old_span &&
+                 db_new_span <= (16'd1 << att_log_q);
+
+  // read
+  function automatic logic [2:0] sat4(input logic [15:0] v);
+    return v >= 16'd4 ? 3'd4 : v[2:0];
+  endfunction
+  function automatic logic [2:0] min3(input logic [2:0] a, input logic [2:0] b);
+    return a < b ? a : b;
+  endfunction
+  wqe_idx_t avail, room, to_end;
+  logic [14:0] slot;
+  logic [5:0] page_slot, page_left64;
+  logic [4:0] page_left128;
+  logic [2:0] count;
+  logic fetch, flush, vis_again;
+  logic ar_valid_q, ar_free;
+
+  assign avail = op_pi - op_fetch;
+  // the open WQE keeps its place
+  assign room = op_ci + 16'(1 << LogStore) - 16'(op_open) - op_fetch;
+  assign slot = op_fetch[14:0] & 15'((16'd1 << att_log_q) - 16'd1);
+  assign to_end = (16'd1 << att_log_q) - 16'(slot);
+  assign page_slot = att_stride128_q ? {1'b0, att_base_q[11:7] + slot[4:0]} :
+                                       att_base_q[11:6] + slot[5:0];
+  assign page_left64 = 6'd63 - page_slot;
+  assign page_left128 = 5'd31 - page_slot[4:0];
+  assign count = min3(min3(sat4(avail), sat4(room)),
+                      min3(sat4(to_end),
+                           sat4(16'd1 + (att_stride128_q ? 16'(page_left128) : 16'(page_left64)))));
+  assign fetch = att_ok && count != 3'd0;
+  assign flush = att_state_q == QpErr && (op_open || op_pi != op_ci);
+  assign ar_free = !ar_valid_q || ar_ready_i;
+
+  logic flush_v_q, flush_free;
+  rq_flush_t flush_q;
+  assign flush_free = !flush_v_q || flush_ready_i;
+  assign flush_valid_o = flush_v_q;
+  assign flush_o = flush_q;
+  // look again: more to read than one burst, more to flush than one WQE
+  assign vis_again = (fetch && (avail != 16'(count)) && (room != 16'(count))) || flush;
+
+  assign tkt_valid = op == OpVisit && fetch;
+  assign tkt = '{qp: vis_qp_q, first: op_fetch, count: count, stride128: att_stride128_q};
+  assign ev_wqe_o = tkt_valid ? count : 3'd0;
+  assign ar_valid_o = ar_valid_q;
+
+  always_ff @(posedge clk_i) begin
+    if (!rst_ni) begin
+      ar_valid_q <= 1'b0;
+    end else begin
+      if (ar_ready_i) ar_valid_q <= 1'b0;
+      if (tkt_valid) ar_valid_q <= 1'b1;
+    end
+    if (tkt_valid) begin
+      ar_addr_o <= att_stride128_q ? {att_base_q[63:7], 7'd0} + {42'd0, slot, 7'd0} :
+                                     {att_base_q[63:6], 6'd0} + {43'd0, slot, 6'd0};
+      ar_len_o <= 8'((32'(count) << (att_stride128_q ? 7 : 6)) >> LogBytes) - 8'd1;
+    end
+  end
+
+  // ---- one operation per cycle ------------------------------------------------------------------------------
+  always_comb begin
+    op = OpNone;
+    op_qp = vis_qp_q;
+    if (fill_q) begin
+      op = OpFill;
+      op_qp = fill_qp_q;
+    end else if (!swept || adm_valid_i) begin
+      op = OpInit;
+      op_qp = swept ? adm_qp_i : sweep_q[QpIdxW-1:0];
+    end else if (take_state_q == TakeTry) begin
+      op = OpTake;
+      op_qp = req_q.qp;
+    end else if (err_valid_i) begin
+      op = OpErr;
+      op_qp = err_idx_i;
+    end else if (vis_state_q == VisApply) begin
+      if (vis_db_q) op = OpDoorbell;
+      else if (!att_ok || (ar_free && tkt_ready)) op = OpVisit;
+    end
+  end
+  assign op_pi = pi_mem[op_qp];
+  assign op_fetch = fetch_mem[op_qp];
+  assign op_have = have_mem[op_qp];
+  assign op_ci = ci_mem[op_qp];
+  assign op_open = open_q[op_qp];
+  assign op_queued = queued_q[op_qp];
+  assign op_failed = failed_q[op_qp];
+  assign err_ready_o = op == OpErr;
+  assign vis_done = op inside {OpDoorbell, OpVisit};
+
+  // what makes a waiting request try again
+  assign kick = op_qp == req_q.qp && (op == OpFill || (op == OpVisit && !att_ok));
+
+  always_comb begin
+    unique case (op)
+      OpErr: push = !op_queued;
+      // a WQE taken makes room; one that is posted but not here may need a visit
+      OpTake: push = !op_queued && !take_none && !take_gone;
+      OpDoorbell: push = db_ok && !op_queued;
+      OpVisit: push = vis_again && !op_queued;
+      default: push = 1'b0;
+    endcase
+  end
+
+  always_ff @(posedge clk_i) begin
+    if (!rst_ni) begin
+      queued_q <= '0;
+      open_q <= '0;
+      failed_q <= '0;
+      take_state_q <= TakeIdle;
+      vis_state_q <= VisIdle;
+      last_db_q <= 1'b0;
+      flush_v_q <= 1'b0;
+      rq_rsp_valid_o <= 1'b0;
+      ev_bad_db_o <= 1'b0;
+    end else begin
+      rq_rsp_valid_o <= take_done;
+      ev_bad_db_o <= (op == OpDoorbell && !db_ok) ||
+                     (db_valid_i && db_ready_o && !qpn_in_range(db_qpn_i));
+      if (flush_ready_i) flush_v_q <= 1'b0;
+      if (rot_pop) queued_q[rot_qp] <= 1'b0;
+      if (push) queued_q[op_qp] <= 1'b1;
+
+      unique case (take_state_q)
+        TakeIdle: if (rq_req_valid_i && swept) take_state_q <= TakeTry;
+        TakeTry: if (op == OpTake) take_state_q <= take_done ? TakeIdle : TakeWait;
+        default: begin
+          if (kick && op == OpFill) begin
+            take_state_q <= TakeTry;
+          end else if (kick) begin
+            take_state_q <= TakeIdle;
+            rq_rsp_valid_o <= 1'b1;
+          end
+        end
+      endcase
+
+      unique case (vis_state_q)
+        VisIdle: begin
+          if (db_ready_o) begin
+            last_db_q <= 1'b1;
+            if (qpn_in_range(db_qpn_i)) vis_state_q <= VisRequest;
+          end else if (rot_pop) begin
+            last_db_q <= 1'b0;
+            vis_state_q <= VisRequest;
+          end
+        end
+        VisRequest: if (qp_req_ready_i) vis_state_q <= VisAnswer;
+        VisAnswer: if (qp_rsp_valid_i) vis_state_q <= VisApply;
+        default: if (vis_done) vis_state_q <= VisIdle;
+      endcase
+
+      if (init) open_q[op_qp] <= 1'b0;
+      if (init || (op == OpVisit && att_state_q == QpErr)) failed_q[op_qp] <= !init;
+      if (take_done && !take_gone && !take_none) open_q[op_qp] <= !req_q.last;
+      if (op == OpVisit && flush && flush_free) begin
+        open_q[op_qp] <= 1'b0;
+        flush_v_q <= 1'b1;
+      end
+    end
+
+    if (rq_req_valid_i && rq_req_ready_o) req_q <= rq_req_i;
+    if (op == OpTake) begin
+      rsp_idx_q <= take_idx;
+      rsp_status_q <= take_here ? RqOk : take_none ? RqNone : RqGone;
+    end
+    if (vis_state_q == VisIdle) begin
+      vis_db_q <= take_db;
+      vis_qp_q <= take_db ? qpn_to_idx(db_qpn_i) : rot_qp;
+      vis_pi_q <= db_pi_i;
+    end
+    if (vis_state_q == VisAnswer) begin
+      att_state_q <= qp_rsp_i.state;
+      att_stride128_q <= qp_rsp_i.rq_stride128;
+      att_base_q <= qp_rsp_i.rq_addr;
+      att_log_q <= qp_rsp_i.log_rq_size;
+      att_cqn_q <= qp_rsp_i.recv_cqn;
+    end
+    if (op == OpVisit && flush && flush_free) begin
+      flush_q <= '{qp: op_qp, cqn: att_cqn_q, index: op_open ? op_ci - 16'd1 : op_ci};
+    end
+
+    // indices
+    if (init || (op == OpDoorbell && db_ok)) pi_mem[op_qp] <= init ? '0 : vis_pi_q;
+    if (init || tkt_valid) fetch_mem[op_qp] <= init ? '0 : op_fetch + 16'(count);
+    if (init || op == OpFill) have_mem[op_qp] <= init ? '0 : op_have + 16'd1;
+    if (init || (take_done && req_q.start && take_here) ||
+        (op == OpVisit && flush && flush_free && !op_open)) begin
+      ci_mem[op_qp] <= init ? '0 : op_ci + 16'd1;
+    end
+  end
+
+  // ---- drain -------------------------------------------------------------------------------------------------
+  // A visit, then the reads asked for until it ended, then the flush it may have left.
+  typedef enum logic [2:0] {DrainOff, DrainVisit, DrainTickets, DrainFill, DrainFlush, DrainDone} drain_e;
+  drain_e drain_q;
+  logic [$clog2(NumTickets):0] left_q;
+  assign drain_done_o = drain_q == DrainDone && drain_i;
+  always_ff @(posedge clk_i) begin
+    if (!rst_ni) begin
+      drain_q <= DrainOff;
+    end else if (!drain_i) begin
+      drain_q <= DrainOff;
+    end else begin
+      unique case (drain_q)
+        DrainOff: drain_q <= DrainVisit;
+        DrainVisit: if (vis_state_q inside {VisIdle, VisRequest}) begin
+          drain_q <= DrainTickets;
+          left_q <= tkt_level - ($bits(tkt_level))'(head_pop);
+        end
+        DrainTickets: begin
+          if (head_pop) left_q <= left_q - 1'b1;
+          if (left_q == '0) drain_q <= DrainFill;
+        end
+        DrainFill: drain_q <= DrainFlush;
+        DrainFlush: if (flush_free) drain_q <= DrainDone;
+        default: ;
+      endcase
+    end
+  end
+
+  assign idle_o = swept && vis_state_q == VisIdle && !rot_valid && !db_valid_i && !err_valid_i &&
+                  !head_valid && !fill_q && !flush_v_q && !ar_valid_q && !adm_valid_i &&
+                  take_state_q == TakeIdle && !rq_req_valid_i && !rq_rsp_valid_o &&
+                  !adm_rsp_valid_o;
+
+  // The rotation holds a QP at most once: never full when a QP is pushed. Unread parts of WQEs and addresses.
+  logic unused;
+  assign unused = ^{rot_ready, rot_level, asm_q, att_base_q[5:0]};
+
+endmodule
