@@ -281,7 +281,7 @@ func (w *wire) message(data []byte, mtu int, first, only roce.Opcode, change fun
 	}
 	op := first
 	for len(data) > mtu {
-		psn = w.send(op, data[:mtu], change)
+		w.send(op, data[:mtu], change)
 		data = data[mtu:]
 		op = first + 1
 	}
