@@ -166,6 +166,7 @@ module segmenter
   logic [12:0] frag_need, flen;  // bytes of the packet without a fragment, bytes of the next one
   logic [16:0] used_d;
   logic first, last, ack_req, out_free, frag_free, send, pkt_valid_q, frag_valid_q;
+  logic inl_free, inl_valid_q;
   assign mtu = mtu_bytes(m_q.mtu);
   assign last = rem_q <= 32'(mtu);
   assign first = st.off == '0;
@@ -183,7 +184,7 @@ module segmenter
   assign send = state_q == SegPacket && !stall && !err_i && !killed_q && !closed &&
                 !quantum_over && out_free;
 
-  logic frag_push, inl_push, inl_free, inl_valid_q, pkt_whole;
+  logic frag_push, inl_push, pkt_whole;
   assign frag_push = (send && plen != '0 && !m_q.inl) || (state_q == SegFragment && frag_free);
   assign inl_push = send && plen != '0 && m_q.inl;
   // the packet leaves with its payload's last fragment
