@@ -1234,7 +1234,8 @@ module rx_transport_tb
                    (t.m.payload_len == 0 || last_wr.iova == t.a);
         Rnr: ok = n_wr == b_wr + 1 && n_drop == b_drop && n_err == b_err && last_wr.ack &&
                   !last_wr.has_payload && !last_wr.has_cqe && last_wr.syndrome == t.a[7:0] && last_wr.psn == t.m.psn;
-        FatalRecv: ok = n_wr == b_wr + 1 && n_err == b_err + 1 && n_drop == b_drop + 1 &&
+        // the WQE was closed, so that it is not flushed as well
+        FatalRecv: ok = !rq_open[Q] && n_wr == b_wr + 1 && n_err == b_err + 1 && n_drop == b_drop + 1 &&
                     last_wr.ack && !last_wr.has_payload && last_wr.has_cqe && !last_wr.last &&
                     last_wr.cqe.status == t.b[7:0] && last_wr.cqe.cqn == 8'h77 &&
                     last_wr.syndrome == t.a[7:0] && last_wr.psn == t.m.psn;
