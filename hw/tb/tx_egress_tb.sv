@@ -157,7 +157,13 @@ module tx_egress_tb
         pkts_todo--;
         for (int k = 0; k < $bits(tx_pkt_t); k++) pkt[k] = 1'($urandom());
         pkt.qp = qp_idx_t'($urandom() % NumTestQp);
-        case ($urandom() % 6)
+        case ($urandom() % 12)
+          6: pkt.opcode = OpRcSendFirst;
+          7: pkt.opcode = OpRcSendLastImm;
+          8: pkt.opcode = OpRcSendOnly;
+          9: pkt.opcode = OpRcSendOnlyImm;
+          10: pkt.opcode = OpRcSendLastInv;
+          11: pkt.opcode = OpRcSendOnlyInv;
           0: pkt.opcode = OpRcWriteFirst;
           1: pkt.opcode = OpRcWriteMiddle;
           2: pkt.opcode = OpRcWriteLast;
@@ -167,7 +173,9 @@ module tx_egress_tb
         endcase
         if (fixed_len >= 0) pkt.opcode = OpRcWriteOnly;
         pkt.has_reth = pkt.opcode inside {OpRcWriteFirst, OpRcWriteOnly, OpRcWriteOnlyImm};
-        pkt.has_imm = pkt.opcode inside {OpRcWriteLastImm, OpRcWriteOnlyImm};
+        pkt.has_imm = pkt.opcode inside {OpRcWriteLastImm, OpRcWriteOnlyImm, OpRcSendLastImm,
+                                         OpRcSendOnlyImm};
+        pkt.has_ieth = pkt.opcode inside {OpRcSendLastInv, OpRcSendOnlyInv};
         if (fixed_len >= 0) pkt.len = 13'(fixed_len);
         else if (chance(8)) pkt.len = '0;
         else if (chance(6)) pkt.len = 13'(4096 - $urandom() % 5);
@@ -268,7 +276,7 @@ module tx_egress_tb
     l3 = fl;
     plen = e.is_ack ? 0 : int'(e.pkt.len);
     pad = (4 - plen % 4) % 4;
-    ext = e.is_ack ? 4 : (e.pkt.has_reth ? 16 : 0) + (e.pkt.has_imm ? 4 : 0);
+    ext = e.is_ack ? 4 : (e.pkt.has_reth ? 16 : 0) + (e.pkt.has_imm || e.pkt.has_ieth ? 4 : 0);
     b = 8 + 12 + ext + plen + pad + 4;      // UDP length
     if (e.attr.ipv6) begin
       put(128'({4'd6, e.attr.traffic_class, e.attr.flow_label}), 4);
@@ -315,7 +323,7 @@ module tx_egress_tb
         put(128'(e.pkt.rkey), 4);
         put(128'(e.pkt.dma_len), 4);
       end
-      if (e.pkt.has_imm) put(128'(e.pkt.imm), 4);
+      if (e.pkt.has_imm || e.pkt.has_ieth) put(128'(e.pkt.imm), 4);
       for (int i = 0; i < plen; i++) put(128'(pay(e.seq, i)), 1);
       put(128'd0, pad);
     end
