@@ -30,6 +30,14 @@ type decodeOptions struct {
 	live    bool // input is a stream: show every packet at once
 }
 
+// openCapture opens the capture file of the name; "-" is standard input.
+func openCapture(cmd *cobra.Command, name string) (*capture.Reader, error) {
+	if name == "-" {
+		return capture.NewReader(cmd.InOrStdin(), "standard input")
+	}
+	return capture.Open(name)
+}
+
 func newDecodeCmd() *cobra.Command {
 	var o decodeOptions
 	cmd := &cobra.Command{
@@ -51,14 +59,8 @@ Exit code 1 with --strict when a RoCEv2 packet has a wrong ICRC, is malformed, o
 			if o.json && o.verbose {
 				return usageErrorf("--json and --verbose exclude each other: JSON has every field anyway")
 			}
-			var r *capture.Reader
-			var err error
-			if args[0] == "-" {
-				o.live = true
-				r, err = capture.NewReader(cmd.InOrStdin(), "standard input")
-			} else {
-				r, err = capture.Open(args[0])
-			}
+			o.live = args[0] == "-"
+			r, err := openCapture(cmd, args[0])
 			if err != nil {
 				return err
 			}

@@ -55,13 +55,7 @@ Exit code 1 with --strict when the RTL and the codec disagree or a frame could n
 			if o.json && o.verbose {
 				return usageErrorf("--json and --verbose exclude each other: JSON has every field anyway")
 			}
-			var r *capture.Reader
-			var err error
-			if args[0] == "-" {
-				r, err = capture.NewReader(cmd.InOrStdin(), "standard input")
-			} else {
-				r, err = capture.Open(args[0])
-			}
+			r, err := openCapture(cmd, args[0])
 			if err != nil {
 				return err
 			}
