@@ -221,7 +221,7 @@ func (e *Engine) RunUntil(cond func() bool, limit simtime.Time) error {
 	return nil
 }
 
-// wake is the time before which no timer of a quiet NIC fires.
+// wake is the time before which no timer of a quiet NIC fires and no frame that a link holds back arrives.
 func (e *Engine) wake() simtime.Time {
 	at := simtime.Time(math.MaxInt64)
 	for _, n := range e.nics {
@@ -229,10 +229,15 @@ func (e *Engine) wake() simtime.Time {
 			at = min(at, simtime.Time(w)*n.clk)
 		}
 	}
+	for _, l := range e.links {
+		if t, ok := l.NextLate(); ok {
+			at = min(at, t)
+		}
+	}
 	return at
 }
 
-// quiet: no NIC has anything to do before its next timer, and no frame is on its way.
+// quiet: no NIC has anything to do before wake, and no frame is on its way but those that links hold back.
 func (e *Engine) quiet() bool {
 	for _, n := range e.nics {
 		if !n.quiet() {
@@ -301,6 +306,9 @@ func (e *Engine) begin() {
 func (e *Engine) finish() {
 	for _, n := range e.nics {
 		e.fail(n.exchange())
+	}
+	for _, l := range e.links {
+		e.fail(l.Flush(e.end))
 	}
 	e.now = e.end
 	e.windows++

@@ -612,7 +612,7 @@ func TestProbeFaultRules(t *testing.T) {
 	require.NoError(t, port.Send(make([]byte, 60), 0, false))
 	b.settle()
 	require.EqualValues(t, 0, b.r.Load64(resRxBad))
-	l.AddRule(fabric.Rule{Dir: fabric.AtoB, Prob: 1, Action: fabric.BadFCS})
+	require.NoError(t, l.AddRule(fabric.Rule{Dir: fabric.AtoB, Prob: 1, Action: fabric.BadFCS}))
 	require.NoError(t, port.Send(make([]byte, 60), 0, false))
 	b.settle()
 	require.EqualValues(t, 1, b.r.Load64(resRxBad))
