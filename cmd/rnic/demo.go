@@ -37,6 +37,7 @@ type demoConfig struct {
 	seed    uint64
 	threads int
 	trace   traceFlags
+	faults  faultFlags
 }
 
 // traceFlags ask for an FST trace of a NIC.
@@ -82,6 +83,7 @@ moves a file from one memory to the other by RDMA WRITE with several messages in
 compares its SHA-256 at the far side. Every frame on the link goes to a pcapng file.`,
 		Example: `  rnic demo
   rnic demo --width 64 --file /bin/ls -w demo.pcapng
+  rnic demo --loss 1% --fault "dup 2nd RC_RDMA_WRITE_LAST" --seed 7
   rnic demo --trace demo.fst --trace-from 40us --trace-to 60us`,
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
@@ -97,9 +99,10 @@ compares its SHA-256 at the far side. Every frame on the link goes to a pcapng f
 	f.IntVarP(&c.mtu, "mtu", "m", 0, "path MTU in `bytes`, 256 to 4096 (default 4096 at 512 bit, 1024 at 64 bit)")
 	f.BoolVar(&c.ipv6, "ipv6", false, "IPv6 addresses")
 	f.StringVarP(&c.write, "write", "w", "demo.pcapng", "capture every frame to this `file` (\"\": none)")
-	f.Uint64Var(&c.seed, "seed", 1, "`seed` of the simulation")
+	f.Uint64Var(&c.seed, "seed", 1, "`seed` of the simulation and of random faults; the same seed gives the same run")
 	f.IntVar(&c.threads, "threads", 1, "threads of the simulation; the result does not depend on them")
 	c.trace.add(cmd)
+	c.faults.add(cmd)
 	return cmd
 }
 
@@ -133,6 +136,10 @@ func runDemo(out, notes io.Writer, c demoConfig) (err error) {
 	if err != nil {
 		return usageErrorf("--mtu: %w", err)
 	}
+	rules, err := c.faults.rules()
+	if err != nil {
+		return err
+	}
 	if c.file == "" {
 		if c.file, err = model.Find(c.width, ""); err != nil {
 			return err
@@ -156,7 +163,7 @@ func runDemo(out, notes io.Writer, c demoConfig) (err error) {
 		taps = append(taps, tap)
 	}
 	p, err := verbstest.New(verbstest.Config{Width: c.width, IPv6: c.ipv6, Seed: c.seed, Sim: func(s *cosim.PairConfig) {
-		s.Taps, s.Threads, s.Variant = taps, c.threads, c.trace.variant()
+		s.Taps, s.Rules, s.Threads, s.Variant = taps, rules, c.threads, c.trace.variant()
 	}})
 	if err != nil {
 		return err
@@ -214,6 +221,7 @@ func runDemo(out, notes io.Writer, c demoConfig) (err error) {
 			return err
 		}
 	}
+	c.faults.print(out, p.Sim.Link)
 	printPerf(out, p, res, c.message, c.mtu, c.ipv6)
 	evaluated := after.CyclesRun - before.CyclesRun
 	fmt.Fprintf(out, "simulation: %.1f s, %.0f cycles/s per NIC (%d of %d cycles evaluated), %.2f MB/s\n", took.Seconds(),

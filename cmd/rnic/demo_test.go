@@ -142,10 +142,61 @@ func TestDemoRefuses(t *testing.T) {
 		{[]string{"--qp", "0"}, exitUsage, "--qp 0"},
 		{[]string{"--file", "/does/not/exist"}, exitFailed, "file to move: open /does/not/exist"},
 		{[]string{"--file", os.DevNull}, exitFailed, "is empty"},
+		{[]string{"--fault", "drop 3rd"}, exitUsage, "--fault: fault rule \"drop 3rd\": column 9: at the end: want frames to act on"},
+		{[]string{"--loss", "2"}, exitUsage, "--loss: probability \"2\""},
 		{[]string{"extra"}, exitUsage, "unknown command"},
 	} {
 		code, _, notes := rnic(t, nil, append([]string{"demo", "-w", ""}, c.args...)...)
 		require.Equal(t, c.code, code, c.args)
 		require.Contains(t, notes, c.text)
 	}
+}
+
+// Faults are told, commented in the capture, and repeat bit for bit.
+func TestDemoWithFaults(t *testing.T) {
+	file := randomFile(t, 300_000)
+	var captures [3][]byte
+	for i := range captures {
+		pcap := filepath.Join(t.TempDir(), "demo.pcapng")
+		code, out, notes := rnic(t, nil, "demo", "--file", file, "-w", pcap, "--threads", strconv.Itoa(1+i%2), "--seed", strconv.Itoa(5+i/2),
+			"--loss", "1%", "--fault", "drop the 3rd RC_RDMA_WRITE_MIDDLE", "--fault", "dup 2nd RC_RDMA_WRITE_LAST", "--fault", "reorder 3 every 11th packet a>b",
+			"--fault", "delay 1us jitter 3us every RC_ACKNOWLEDGE", "--fault", "corrupt 20th frame a>b byte 70")
+		require.Zero(t, code, notes)
+		require.Regexp(t, `faults  A>B: \d+ frames, \d+ dropped, 1 corrupted, 1 duplicated, \d+ reordered \(seed [56]\)`, out)
+		require.Regexp(t, `faults  B>A: \d+ frames, .*\d+ delayed`, out)
+		r, err := capture.Open(pcap)
+		require.NoError(t, err)
+		comments := map[string]int{}
+		for {
+			pkt, err := r.Next()
+			if err != nil {
+				break
+			}
+			for _, c := range pkt.Comments {
+				_, rule, _ := strings.Cut(c, "(")
+				comments[strings.TrimSuffix(rule, ")")]++
+			}
+		}
+		require.NoError(t, r.Close())
+		require.Equal(t, 1, comments["drop the 3rd RC_RDMA_WRITE_MIDDLE"], comments)
+		require.Equal(t, 1, comments["dup 2nd RC_RDMA_WRITE_LAST"], comments)
+		require.NotZero(t, comments["reorder 3 every 11th packet a>b"])
+		require.NotZero(t, comments["delay 1us jitter 3us every RC_ACKNOWLEDGE"])
+		captures[i], err = os.ReadFile(pcap)
+		require.NoError(t, err)
+	}
+	require.True(t, bytes.Equal(captures[0], captures[1]), "2 threads")
+	require.False(t, bytes.Equal(captures[0], captures[2]), "another seed")
+}
+
+func TestFaultsCommand(t *testing.T) {
+	code, out, _ := rnic(t, nil, "faults", "drop 3rd RC_SEND_ONLY of qp 5", "corrupt 1% frame byte 3")
+	require.Zero(t, code)
+	require.Equal(t, "2 rules are right\n", out)
+	code, _, notes := rnic(t, nil, "faults", "drop 3rd RC_SEND_ONYL")
+	require.Equal(t, exitUsage, code)
+	require.Contains(t, notes, "column 10: at \"RC_SEND_ONYL\": want an opcode (did you mean RC_SEND_ONLY?)")
+	code, out, _ = rnic(t, nil, "faults")
+	require.Zero(t, code)
+	require.Contains(t, out, "delay TIME [jitter TIME]")
 }

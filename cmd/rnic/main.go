@@ -56,6 +56,7 @@ func newRootCmd() *cobra.Command {
 		newDemoCmd(),
 		newBenchCmd(),
 		newReplayCmd(),
+		newFaultsCmd(),
 	)
 	return root
 }
