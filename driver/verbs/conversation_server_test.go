@@ -1,0 +1,286 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package verbs_test
+
+import (
+	"bytes"
+	"encoding/binary"
+	"strings"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/openrnic/openrnic/cosim/simtime"
+	"github.com/openrnic/openrnic/driver/roce"
+	"github.com/openrnic/openrnic/driver/verbs"
+	"github.com/openrnic/openrnic/driver/verbs/rxetest"
+)
+
+// server compares answers with those recorded.
+type server struct {
+	*player
+	want   []*rxetest.Packet // recorded answers not seen yet
+	posted bool
+	rnr    *rxetest.Packet // the last answer, if it was an RNR NAK
+	seen   []roce.Packet   // the answers of the NIC
+	fatal  bool            // a NAK that ends the connection was sent
+}
+
+// playServer gives the recorded requests to the NIC one after the other, each when the NIC has said everything to
+// those before it.
+func (p *player) playServer() {
+	s := &server{player: p}
+	for i := range p.c.Packets {
+		if q := &p.c.Packets[i]; !q.FromClient {
+			s.want = append(s.want, q)
+		}
+	}
+	for i := range p.c.Packets {
+		q := &p.c.Packets[i]
+		if !q.FromClient || q.Lost {
+			continue
+		}
+		s.due(q.Number)
+		if !s.posted && (!p.me.Late || takesReceive(q.Opcode) && !s.refused(q)) {
+			s.post()
+		}
+		require.NoError(p.t, p.port.Send(s.request(q), 0, false))
+		p.frames(s.answer)
+	}
+	require.NoError(p.t, p.eng.Advance(100*simtime.Microsecond))
+	p.frames(s.answer)
+	s.due(1 << 30)
+	s.end()
+}
+
+func (s *server) post() {
+	s.posted = true
+	for i := range s.me.Recvs {
+		_, err := s.qp.PostRecv(verbs.RecvWR{WRID: uint64(i), SGEs: []verbs.SGE{s.buf.SGE(rxetest.RecvAt, s.me.RecvLen)}})
+		require.NoError(s.t, err)
+	}
+}
+
+func takesReceive(op roce.Opcode) bool {
+	op &= 0x1f
+	return op <= roce.RCSendOnlyImmediate || op == roce.RCWriteOnlyImmediate || op == roce.RCWriteLastImmediate ||
+		op == roce.RCSendLastInvalidate || op == roce.RCSendOnlyInvalidate
+}
+
+// refused tells that the recorded server still had no receive when the request came.
+func (s *server) refused(q *rxetest.Packet) bool {
+	for _, w := range s.want {
+		if kind, _ := roce.SplitAETH(w.Syndrome); w.Opcode == roce.RCAcknowledge && kind == roce.AETHRNR {
+			return true
+		} else if w.PSN == q.PSN {
+			return false
+		}
+	}
+	return false
+}
+
+// request puts the numbers of this NIC into a recorded request.
+func (s *server) request(q *rxetest.Packet) []byte {
+	f := rxetest.Fields{DestQP: q.DestQP, SrcQP: q.SrcQP, RKey: q.RKey, InvKey: q.InvKey, VA: q.VA}
+	if q.DestQP == s.me.QPN && !strings.HasSuffix(s.c.Name, "/qpn_unknown") {
+		f.DestQP = s.qp.QPN()
+	}
+	f.VA = q.VA - s.me.VA + s.buf.Addr()
+	switch near := q.RKey ^ s.me.RKey; {
+	case near <= 0xffff: // the buffer's key, or one made from it by the client
+		f.RKey = s.buf.RKey() ^ near
+	case q.VA < s.me.VA || q.VA >= s.me.VA+rxetest.BufSize:
+		f.RKey, f.VA = s.ro.RKey(), s.ro.Addr()
+	}
+	return q.Rewrite(f)
+}
+
+// answer compares one answer of the NIC.
+func (s *server) answer(frame []byte, got *roce.Packet, _ simtime.Time) {
+	s.t.Helper()
+	why := "rxe said nothing more"
+	for len(s.want) > 0 {
+		why = s.differ(frame, got, s.want[0])
+		if why == "" || s.otherNak(frame, got, s.want[0]) || s.early(got, s.want[0]) {
+			s.took(got)
+			return
+		}
+		if !s.silent(s.want[0]) {
+			break
+		}
+		s.want = s.want[1:]
+	}
+	s.t.Fatalf("the NIC says %s: %s", say(got), why)
+}
+
+// took notes that the first of the recorded answers was given.
+func (s *server) took(got *roce.Packet) {
+	w := s.want[0]
+	s.want = s.want[1:]
+	s.seen = append(s.seen, *got)
+	s.rnr = nil
+	if w.Opcode != roce.RCAcknowledge {
+		return
+	}
+	switch kind, code := roce.SplitAETH(w.Syndrome); {
+	case kind == roce.AETHRNR:
+		s.rnr = w
+	case kind == roce.AETHNak && code != roce.NakPSNSequence:
+		s.fatal = true
+	}
+}
+
+// due wants the NIC to have said everything that rxe had said before the packet with the number.
+func (s *server) due(number int) {
+	s.t.Helper()
+	for len(s.want) > 0 && s.want[0].Number < number {
+		if !s.silent(s.want[0]) {
+			s.t.Fatalf("rxe said %s (packet %d), the NIC did not", say(&s.want[0].Packet), s.want[0].Number)
+		}
+		s.want = s.want[1:]
+	}
+}
+
+// silent tells that the NIC need not give the recorded answer.
+func (s *server) silent(w *rxetest.Packet) bool {
+	if w.Opcode == roce.RCReadResponseOnly && strings.HasSuffix(s.c.Name, "/atomic_write_op_1d") && s.allow("atomic-write") {
+		return true
+	}
+	return s.rnr != nil && w.Opcode == roce.RCAcknowledge && w.Syndrome == 0x60 && w.PSN == s.rnr.PSN && s.allow("nak-behind-rnr")
+}
+
+// otherNak tells that the answer differs in the syndrome only, and may.
+func (s *server) otherNak(frame []byte, got *roce.Packet, w *rxetest.Packet) bool {
+	for _, d := range otherNaks {
+		if w.Opcode != roce.RCAcknowledge || got.Opcode != roce.RCAcknowledge || w.Syndrome != d.rxe || got.Syndrome != d.ours {
+			continue
+		}
+		as := *got
+		as.Syndrome = w.Syndrome
+		if s.differ(frame, &as, w) == "" && s.allow(d.id) {
+			s.fatal = true
+			return true
+		}
+	}
+	return false
+}
+
+// early tells that the NIC refuses the first packet of a message where rxe looks at the last.
+func (s *server) early(got *roce.Packet, w *rxetest.Packet) bool {
+	if got.Opcode == roce.RCAcknowledge && got.Syndrome == 0x61 && w.PSN == got.PSN+1 && s.allow("empty-last") {
+		s.fatal = true
+		return true
+	}
+	return false
+}
+
+var otherNaks = []struct {
+	id        string
+	rxe, ours uint8
+}{
+	{"too-long-for-receive", 0x63, 0x61},
+}
+
+// end compares what is left of the conversation: memory, completions, state.
+func (s *server) end() {
+	s.poll()
+	done := s.c.Succeeded
+	if s.c.Client.Script {
+		s.memory(s.injected())
+	} else {
+		_, want := s.c.Memory(done)
+		if s.c.Server.HasEnd {
+			require.Equal(s.t, s.c.Server.Word0, binary.LittleEndian.Uint64(want), "what the sidecar says of the memory and the model of it")
+		}
+		if n := s.partial(); n > 0 {
+			copy(want[rxetest.RecvAt:][:n], s.buf.Bytes()[rxetest.RecvAt:])
+		}
+		s.memory(want)
+	}
+	require.True(s.t, bytes.Equal(s.ro.Bytes(), make([]byte, rxetest.ROSize)), "the MR without rights was written")
+
+	if !s.c.Client.Script {
+		s.completions()
+	}
+	info, err := s.qp.Query()
+	require.NoError(s.t, err)
+	state := verbs.StateRTS
+	if s.fatal {
+		state = verbs.StateErr
+	}
+	require.Equal(s.t, state, info.State)
+}
+
+// partial is how many bytes of a receive may hold the beginning of a message that was refused.
+func (s *server) partial() int {
+	for id, o := range s.c.Ops {
+		if o.Name[0] == 's' && !s.c.Succeeded(id) {
+			return s.me.RecvLen / s.me.MTU * s.me.MTU
+		}
+	}
+	return 0
+}
+
+func (s *server) completions() {
+	got := s.wcs
+	for i, w := range s.me.WCs {
+		require.Less(s.t, i, len(got), "the NIC did not complete receive %d: %+v", w.ID, w)
+		g := got[i]
+		require.Equal(s.t, w.ID, g.WRID)
+		if w.Status != "success" {
+			if g.Status.Error() != w.Status && !s.allow("status "+w.Status) {
+				s.t.Fatalf("receive %d: %v, rxe %s", w.ID, g.Status, w.Status)
+			}
+			continue
+		}
+		op := verbs.WCRecv
+		if w.Opcode == "RECV_WRITE_IMM" {
+			op = verbs.WCRecvRDMAWithImm
+		}
+		g.Timestamp = 0
+		require.Equal(s.t, verbs.WC{WRID: w.ID, Opcode: op, QPN: s.qp.QPN(), SrcQP: s.c.Client.QPN, ByteLen: w.Len, Imm: w.Imm, WithImm: w.HasImm}, g)
+	}
+	require.Len(s.t, got, len(s.me.WCs))
+}
+
+// injected computes the buffer from the script's requests: a WRITE or SEND in its place was executed if it, or one
+// behind it, was acknowledged, or if it did not ask and was not refused.
+func (s *server) injected() []byte {
+	want := rxetest.ServerBuffer()
+	epsn := s.c.Client.PSN
+	var va uint64
+	for i := range s.c.Packets {
+		q := &s.c.Packets[i]
+		if !q.FromClient || q.Reason != roce.ReasonNone || q.Opcode.Service() != roce.ServiceRC || q.DestQP != s.me.QPN || q.PSN != epsn {
+			continue
+		}
+		ok := !q.AckReq
+		for _, a := range s.seen {
+			if a.Opcode == roce.RCAcknowledge && a.PSN == q.PSN && a.Syndrome&^0x1f != 0 && a.Syndrome != 0x60 {
+				ok = false
+				break
+			}
+			if (a.PSN-q.PSN)&0x800000 == 0 && a.Syndrome == 0x1f {
+				ok = true
+			}
+		}
+		if !ok {
+			continue
+		}
+		epsn++
+		if q.Opcode.Has(roce.ExtRETH) {
+			va = q.VA - s.me.VA
+		}
+		switch {
+		case q.Opcode >= roce.RCWriteFirst && q.Opcode <= roce.RCWriteOnly:
+			va += uint64(copy(want[va:], q.Payload(q.Frame)))
+		case q.Opcode <= roce.RCSendOnlyImmediate:
+			copy(want[rxetest.RecvAt:], q.Payload(q.Frame))
+		case q.Opcode == roce.RCReadRequest:
+			epsn += max(1, (q.DMALen+1023)/1024) - 1
+		case q.Opcode == roce.RCFetchAdd:
+			w := want[q.VA-s.me.VA:]
+			binary.LittleEndian.PutUint64(w, binary.LittleEndian.Uint64(w)+q.SwapAdd)
+		}
+	}
+	return want
+}

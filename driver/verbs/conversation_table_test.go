@@ -1,0 +1,38 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package verbs_test
+
+// difference is something that the NIC does otherwise than rxe.
+type difference struct {
+	id       string
+	role     string   // of the NIC
+	captures []string // patterns of the conversations where it may
+	kernels  bool     // needs conversations of other kernels than 6.1
+	why      string
+}
+
+// differences are all that are allowed. docs/interop-rxe.md explains them.
+var differences = []difference{
+	{"nak-behind-rnr", "server", []string{"*_rnr_*"}, false,
+		"behind an RNR NAK a responder drops requests until the PSN comes again (IBTA 9.7.5.2.8); rxe answers the next one with a sequence NAK"},
+	{"too-long-for-receive", "server", []string{"*_err_recv_too_small*"}, false,
+		"a SEND longer than the receive is an invalid request (IBTA 9.7.5.2.2 table, C9-155); rxe says remote operational error"},
+	{"status local QP operation error", "server", []string{"*_err_recv_too_small*"}, false,
+		"the receive completes with a local length error (IBTA 11.6.2); rxe says local QP operation error"},
+	{"ack-request", "client", []string{"*"}, false,
+		"a requester may set AckReq on any request (IBTA 9.7.7.1); this NIC sets it at the end of a turn too"},
+	{"runs-on", "client", []string{"*"}, false,
+		"the NIC sends faster than rxe did: it is further when the response takes it back"},
+	{"reserved-aeth", "client", []string{"*_serve_nak40", "*_serve_nak5f", "*_serve_nak80", "*_serve_naka0", "*_serve_nakff", "*_serve_nak6[45]", "*_serve_nak7f"}, false,
+		"a response with a reserved syndrome is dropped (IBTA 9.9.2.4.2): the request times out; rxe completes with success or remote operation error"},
+	{"response-of-wrong-kind", "client", []string{"*_serve_readrespforwrite"}, false,
+		"a READ response to a WRITE is no response to it: the NIC drops it and the request times out; rxe gives up with a fatal error"},
+	{"rxe-needless", "client", []string{"rxe61_pad_send"}, false,
+		"rxe repeats a message that was acknowledged 7 ms before"},
+	{"waits", "client", []string{"*_serve_ackfuture"}, false,
+		"an acknowledge of a PSN never sent is dropped (IBTA 9.9.2.4.3, ghost acknowledge); rxe completes everything before that PSN"},
+	{"empty-last", "server", []string{"*_inject/write_last_zero_payload"}, false,
+		"a WRITE of one path MTU in a First and an empty Last: a Last carries at least one byte (IBTA 9.7.4.1), so that the NIC refuses the First, whose length leaves nothing for it; rxe 6.1 executes the message, later ones refuse the Last"},
+	{"atomic-write", "server", []string{"*_inject/atomic_write_op_1d"}, true,
+		"ATOMIC WRITE, a later addition to IBTA, is an unknown opcode for the NIC, as for rxe 6.1"},
+}
