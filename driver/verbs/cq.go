@@ -191,7 +191,14 @@ func (cq *CQ) Close() error {
 		return &Error{Verb: "destroy_cq", Attr: "CQ", Got: cq.cqn, Err: ErrClosed}
 	}
 	if cq.users > 0 {
-		return &Error{Verb: "destroy_cq", Attr: "QPs using it", Got: cq.users, Limit: 0, Err: ErrBusy, Hint: "close them first"}
+		e := &Error{Verb: "destroy_cq", Attr: "QPs using it", Got: cq.users, Limit: 0, Err: ErrBusy, Hint: "close them first"}
+		for i := range d.qps {
+			if qp := d.qps[i].Load(); qp != nil && (qp.cfg.SendCQ == cq || qp.cfg.RecvCQ == cq) {
+				e.Hint = fmt.Sprintf("close QP 0x%x first", qp.qpn)
+				break
+			}
+		}
+		return e
 	}
 	if err := d.cmd.execute(d, "destroy_cq", regs.CmdOpcodeDestroyCQ, cq.cqn, nil, nil); err != nil {
 		return err

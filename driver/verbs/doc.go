@@ -15,6 +15,15 @@
 //	_, _ = qp.PostSend(verbs.SendWR{Opcode: verbs.OpRDMAWrite, SGEs: sges, ...})
 //	n, _ := cq.Poll(wcs)
 //
+// Work requests can also be built one by one, with one doorbell for all ([Batch]), and small payloads go inside them:
+//
+//	b := qp.Begin()
+//	b.Write(addr, rkey).SGE(mr.SGE(0, 4096))
+//	b.Send().Inline(header).Signaled().ID(7)
+//	err := b.Ring()
+//
+// [QP.Remote] is the simplest of all: the peer's memory as an io.WriterAt.
+//
 // The package knows registers, doorbells, rings in DMA memory and the command queue; it does not
 // know whether the NIC behind [pcie.Device] is RTL under simulation or a board.
 //

@@ -22,6 +22,9 @@ type QPConfig struct {
 	// MaxSendSGE is the number of SGEs of a work request: 0 means 1. Up to 2 a WQE takes 64 bytes of
 	// the ring, above that 128.
 	MaxSendSGE int
+	// MaxInlineData is the number of bytes that a work request may carry in itself, at most 96. Above 32 a WQE takes 128
+	// bytes of the ring.
+	MaxInlineData int
 	// MaxRecvWR is the number of receive work requests that may be unfinished; 0: the QP has no receive queue
 	// and takes only RDMA WRITEs without immediate.
 	MaxRecvWR int
@@ -41,15 +44,19 @@ type QP struct {
 	logSQ  uint8
 	stride int
 
+	postMu sync.Mutex // held by who posts sends: PostSend, or a Batch from Begin to Ring; taken before mu
+
 	mu     sync.Mutex
 	ring   []byte
 	wrid   []uint64 // by slot
+	epoch  uint32   // counts moves to RESET
 	pi     uint16   // WQEs posted, free running
 	ci     uint16   // WQEs known to be done, free running
 	state  QPState
 	ctx    regs.QPContext
 	closed bool
 	recv   recvQueue
+	remote remoteBuffer
 	wqe    regs.WQE // scratch of PostSend and PostRecv
 	buf    [regs.WQESize]byte
 }
@@ -76,6 +83,9 @@ func (pd *PD) CreateQP(cfg QPConfig) (*QP, error) {
 	if cfg.MaxSendWR < 1 || cfg.MaxSendWR > d.attr.MaxQPWR {
 		return nil, &Error{Verb: verb, Attr: "MaxSendWR", Got: cfg.MaxSendWR, Limit: fmt.Sprintf("1 to %d", d.attr.MaxQPWR), Err: ErrLimit}
 	}
+	if err := cfg.checkInline(); err != nil {
+		return nil, err
+	}
 	if err := cfg.checkRecv(d); err != nil {
 		return nil, err
 	}
@@ -91,7 +101,7 @@ func (pd *PD) CreateQP(cfg QPConfig) (*QP, error) {
 	if !ok {
 		return nil, &Error{Verb: verb, Attr: "QPs", Got: d.attr.MaxQP, Limit: d.attr.MaxQP, Err: ErrLimit}
 	}
-	qp := &QP{pd: pd, qpn: d.attr.FirstQPN + id, cfg: cfg, stride: wqeBytes(cfg.MaxSendSGE),
+	qp := &QP{pd: pd, qpn: d.attr.FirstQPN + id, cfg: cfg, stride: cfg.sendStride(),
 		logSQ: uint8(bits.Len(uint(cfg.MaxSendWR - 1)))}
 	slots := 1 << qp.logSQ
 	dma, err := d.p.AllocDMA(slots * qp.stride)
@@ -146,6 +156,8 @@ func (qp *QP) State() QPState {
 // err is not nil, wrs[n] is the first one that was not. Memory named by the SGEs may be changed again
 // when the work request has completed. It does not allocate. Corresponds to ibv_post_send(3).
 func (qp *QP) PostSend(wrs ...SendWR) (n int, err error) {
+	qp.postMu.Lock()
+	defer qp.postMu.Unlock()
 	qp.mu.Lock()
 	defer qp.mu.Unlock()
 	for n < len(wrs) {
@@ -156,9 +168,14 @@ func (qp *QP) PostSend(wrs ...SendWR) (n int, err error) {
 	}
 	if n > 0 {
 		pcie.WriteBarrier() // WQEs before the doorbell
-		qp.pd.dev.db.Store64(regs.SQDoorbellOffset, regs.SQDoorbell{QPN: qp.qpn, PI: qp.pi}.Encode())
+		qp.ringSQ()
 	}
 	return n, err
+}
+
+// ringSQ tells the NIC of the WQEs up to qp.pi.
+func (qp *QP) ringSQ() {
+	qp.pd.dev.db.Store64(regs.SQDoorbellOffset, regs.SQDoorbell{QPN: qp.qpn, PI: qp.pi}.Encode())
 }
 
 // post writes one WQE to the ring.
@@ -174,6 +191,12 @@ func (qp *QP) post(wr *SendWR) error {
 	case OpNop, OpRDMAWrite, OpRDMAWriteImm, OpSend, OpSendImm:
 	default:
 		return &Error{Verb: verb, Attr: "Opcode", Got: wr.Opcode, Limit: "RDMA_WRITE, RDMA_WRITE_WITH_IMM, SEND, SEND_WITH_IMM", Err: ErrNotSupported}
+	}
+	inline := wr.inline()
+	if inline {
+		if err := qp.checkInlineWR(wr); err != nil {
+			return err
+		}
 	}
 	if len(wr.SGEs) > qp.cfg.MaxSendSGE {
 		return &Error{Verb: verb, Attr: "SGEs", Got: len(wr.SGEs), Limit: qp.cfg.MaxSendSGE, Err: ErrLimit, Hint: "create the QP with a larger MaxSendSGE"}
@@ -196,7 +219,11 @@ func (qp *QP) post(wr *SendWR) error {
 	for i, s := range wr.SGEs {
 		w.SGE[i] = regs.SGE{Addr: s.Addr, Length: s.Length, LKey: s.LKey}
 	}
+	w.InlineData, w.InlineLen = inline, uint16(len(wr.Inline))
 	w.Marshal(qp.buf[:])
+	if inline {
+		copy(qp.buf[inlineOffset:], wr.Inline)
+	}
 	slot := int(qp.pi) & (1<<qp.logSQ - 1)
 	copy(qp.ring[slot*qp.stride:][:qp.stride], qp.buf[:])
 	qp.wrid[slot] = wr.WRID
@@ -351,6 +378,7 @@ func (qp *QP) Modify(attr QPAttr) error {
 	if to == StateReset {
 		qp.discardCompletions()
 		qp.pi, qp.ci = 0, 0
+		qp.epoch++
 		qp.recv.pi, qp.recv.ci = 0, 0
 	}
 	return nil
@@ -554,6 +582,13 @@ func (qp *QP) Query() (QPInfo, error) {
 // Close destroys the QP; unpolled completions of it are discarded. When it returns, the NIC no longer
 // touches memory for this QP. Corresponds to ibv_destroy_qp(3).
 func (qp *QP) Close() error {
+	if err := qp.destroy(); err != nil {
+		return err
+	}
+	return qp.remote.close()
+}
+
+func (qp *QP) destroy() error {
 	d := qp.pd.dev
 	d.mu.Lock()
 	defer d.mu.Unlock()

@@ -144,6 +144,8 @@ const (
 	SendSignaled SendFlags = 1 << 0
 	// SendSolicited sets the solicited-event bit in the last packet.
 	SendSolicited SendFlags = 1 << 1
+	// SendInline takes the payload from SendWR.Inline into the work request; the NIC reads no memory for it.
+	SendInline SendFlags = 1 << 3
 )
 
 // SGE is a scatter/gather element: Length bytes at the virtual address Addr of the MR with LKey.
@@ -164,6 +166,9 @@ type SendWR struct {
 	// Imm is the immediate data of OpSendImm and OpRDMAWriteImm as a number: its high byte goes to the wire
 	// first, so that it equals ntohl(imm_data) of a peer that uses ibv_post_recv(3).
 	Imm uint32
+	// Inline is the payload of a work request with SendInline, at most QP.MaxInline bytes of any memory; it is free again
+	// when PostSend returns. Inline data that is not nil sets the flag.
+	Inline []byte
 }
 
 // RecvWR is a receive work request. Corresponds to struct ibv_recv_wr.
@@ -195,6 +200,10 @@ const (
 	StatusFatalErr        WCStatus = 19
 	StatusGeneralErr      WCStatus = 21
 	statusCQOverrun       WCStatus = 128
+
+	// Longer names of the two that programs look for most.
+	StatusRetryExceeded    = StatusRetryExcErr
+	StatusRNRRetryExceeded = StatusRNRRetryExcErr
 )
 
 type statusText struct{ name, cause string }
@@ -205,18 +214,18 @@ var statusTexts = map[WCStatus]statusText{
 	StatusLocalQPOpErr:    {"local QP operation error", "the NIC could not access the WQE or its payload in host memory, or the WQE is malformed"},
 	StatusLocalProtErr:    {"local protection error", "an SGE is not covered by the MR of its lkey, or the MR belongs to another PD, was closed, or (to receive) lacks AccessLocalWrite"},
 	StatusWRFlushErr:      {"Work Request Flushed Error", "the QP went to ERR before this work request was done; look at the first failed completion"},
-	StatusMWBindErr:       {"memory bind operation error", ""},
-	StatusBadRespErr:      {"bad response error", ""},
-	StatusLocalAccessErr:  {"local access error", ""},
+	StatusMWBindErr:       {"memory bind operation error", "the range is not inside the MR, or the MR does not allow binding or these rights"},
+	StatusBadRespErr:      {"bad response error", "the peer answered with an opcode or a length that does not fit the request"},
+	StatusLocalAccessErr:  {"local access error", "the NIC could not write the data that came to the memory of the receive work request or SGE"},
 	StatusRemoteInvReqErr: {"remote invalid request error", "the peer's QP does not allow RDMA WRITE (QPAttr.Access), the path MTUs differ, or the operation is not offered there"},
 	StatusRemoteAccessErr: {"remote access error", "rkey, address range, PD or AccessRemoteWrite of the peer's MR do not fit"},
 	StatusRemoteOpErr:     {"remote operation error", "the peer could not write its host memory"},
 	StatusRetryExcErr:     {"transport retry counter exceeded", "the peer answers nothing: its QP or address is wrong, it failed, or the network is down"},
 	StatusRNRRetryExcErr:  {"RNR retry counter exceeded", "the peer had no receive posted"},
-	StatusRemoteAbortErr:  {"remote aborted error", ""},
-	StatusFatalErr:        {"fatal error", ""},
-	StatusGeneralErr:      {"general error", ""},
-	statusCQOverrun:       {"completion queue overrun", ""},
+	StatusRemoteAbortErr:  {"remote aborted error", "the peer gave the operation up"},
+	StatusFatalErr:        {"fatal error", "the NIC failed; reset it by closing and opening the device"},
+	StatusGeneralErr:      {"general error", "a transport error without a status of its own"},
+	statusCQOverrun:       {"completion queue overrun", "the CQ is smaller than the work requests of its QPs together"},
 }
 
 // Error gives the text of ibv_wc_status_str(3).
