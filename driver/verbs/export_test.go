@@ -37,3 +37,10 @@ func Reg32(d *Device, off uint64) uint32 { return d.csr.Load32(off) }
 func RingRQ(d *Device, qpn uint32, pi uint16) {
 	d.db.Store64(regs.RQDoorbellOffset, regs.RQDoorbell{QPN: qpn, PI: pi}.Encode())
 }
+
+// SetPKey gives a QP in RESET another P_Key than the default partition's.
+func SetPKey(qp *QP, pkey uint16) {
+	qp.mu.Lock()
+	defer qp.mu.Unlock()
+	qp.ctx.PKey = pkey
+}
