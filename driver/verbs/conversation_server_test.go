@@ -20,7 +20,9 @@ type server struct {
 	*player
 	want   []*rxetest.Packet // recorded answers not seen yet
 	posted bool
+	last   *rxetest.Packet // the last answer
 	rnr    *rxetest.Packet // the last answer, if it was an RNR NAK
+	lost   int             // answers that netem took away before they were recorded
 	seen   []roce.Packet   // the answers of the NIC
 	fatal  bool            // a NAK that ends the connection was sent
 }
@@ -49,6 +51,7 @@ func (p *player) playServer() {
 	require.NoError(p.t, p.eng.Advance(100*simtime.Microsecond))
 	p.frames(s.answer)
 	s.due(1 << 30)
+	require.Less(p.t, s.lost, max(1, len(s.seen)/4), "answers that were not recorded")
 	s.end()
 }
 
@@ -98,6 +101,19 @@ func (s *server) request(q *rxetest.Packet) []byte {
 func (s *server) answer(frame []byte, got *roce.Packet, _ simtime.Time) {
 	s.t.Helper()
 	why := "rxe said nothing more"
+	if s.c.Netem == "reorder" {
+		for i, w := range s.want {
+			if s.differ(frame, got, w) == "" { // bring it to the front
+				copy(s.want[1:i+1], s.want[:i])
+				s.want[0] = w
+				break
+			}
+		}
+	}
+	if s.c.Netem == "loss" && (len(s.want) == 0 || s.differ(frame, got, s.want[0]) != "") {
+		s.lost++
+		return
+	}
 	for len(s.want) > 0 {
 		why = s.differ(frame, got, s.want[0])
 		if why == "" || s.otherNak(frame, got, s.want[0]) || s.early(got, s.want[0]) {
@@ -117,7 +133,7 @@ func (s *server) took(got *roce.Packet) {
 	w := s.want[0]
 	s.want = s.want[1:]
 	s.seen = append(s.seen, *got)
-	s.rnr = nil
+	s.last, s.rnr = w, nil
 	if w.Opcode != roce.RCAcknowledge {
 		return
 	}
@@ -142,6 +158,9 @@ func (s *server) due(number int) {
 
 // silent tells that the NIC need not give the recorded answer.
 func (s *server) silent(w *rxetest.Packet) bool {
+	if s.c.Netem == "dup" && s.last != nil && w.Headers == s.last.Headers && bytes.Equal(w.Payload(w.Frame), s.last.Payload(s.last.Frame)) {
+		return true
+	}
 	if w.Opcode == roce.RCReadResponseOnly && strings.HasSuffix(s.c.Name, "/atomic_write_op_1d") && s.allow("atomic-write") {
 		return true
 	}
