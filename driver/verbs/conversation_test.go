@@ -122,7 +122,7 @@ func missing(c *rxetest.Conversation, role string) string {
 	}
 	if len(c.Ops) == 0 { // a script: look at its packets
 		for _, p := range c.Packets {
-			for name, op := range map[string]roce.Opcode{"r": roce.RCReadRequest, "fa": roce.RCFetchAdd, "inv": roce.RCSendOnlyInvalidate} {
+			for name, op := range map[string]roce.Opcode{"r": roce.RCReadRequest, "fa": roce.RCFetchAdd, "cas": roce.RCCompareSwap, "inv": roce.RCSendOnlyInvalidate} {
 				if why := notYet[role+" "+name]; p.FromClient && p.Opcode == op && why != "" {
 					return why
 				}

@@ -136,3 +136,34 @@ func TestRewrite(t *testing.T) {
 		}
 	}
 }
+
+func TestFlowsAreFound(t *testing.T) {
+	all, err := Flows("../../../testdata/captures")
+	require.NoError(t, err)
+	requests, answers := 0, 0
+	names := map[string]bool{}
+	for _, f := range all {
+		names[f.Name] = true
+		require.NotZero(t, f.Client.QPN, f.Name)
+		for _, p := range f.Packets {
+			if p.FromClient {
+				require.Equal(t, f.Server.QPN, p.DestQP)
+				requests++
+				continue
+			}
+			answers++
+			require.Equal(t, f.Client.QPN, p.DestQP)
+			require.Equal(t, f.Server.IP, p.SrcIP)
+		}
+	}
+	require.Len(t, names, len(all))
+	t.Logf("%d flows, %d requests, %d answers", len(all), requests, answers)
+	require.Len(t, all, 84)
+	for _, f := range all {
+		if f.Name == "rxe61_write_bw_2qp_bidir/0" {
+			require.Len(t, f.Regions, 1)
+			require.EqualValues(t, 1024, f.Server.MTU)
+			require.Len(t, f.Packets, 25, "5 WRITEs of 4 packets and their acknowledges")
+		}
+	}
+}
