@@ -1,9 +1,11 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
-# Builds the library of one verilated NIC:  verilator/build.sh WIDTH [trace] [asan] [probe]
+# Builds the library of one verilated NIC:  verilator/build.sh WIDTH [trace] [asan] [check] [probe]
 #   WIDTH  64, 128, 256, 512       -> build/lib/librnic_w<WIDTH>.so
 #   trace  with FST waves          -> build/lib/librnic_w<WIDTH>_trace.so
 #   asan   AddressSanitizer and UBSan in the harness -> build/lib/librnic_w<WIDTH>_asan.so (preload libasan)
+#   check  evaluates all of the RTL in every cycle and stops if activity.pl would have left out a change
+#          -> build/lib/librnic_w<WIDTH>_check.so
 #   probe  the harness' own test fixture instead of rnic_core -> build/lib/librnic_probe_w<WIDTH>.so
 # Does nothing when RTL, harness and options are those of the library that is there. JOBS=n compilers at a time
 # (default 2). A terminal sees one progress line; on an error the tail of the log is shown.
@@ -13,12 +15,13 @@ cd "$(dirname "$0")/.."
 width=${1:?usage: verilator/build.sh WIDTH [trace] [asan] [probe]}
 shift
 case $width in 64|128|256|512) ;; *) echo "build.sh: width $width is not 64, 128, 256 or 512" >&2; exit 2 ;; esac
-trace=0 san='' top=rnic_core name=rnic_w$width
+trace=0 san='' check='' top=rnic_core name=rnic_w$width
 for opt in "$@"; do [ "$opt" != probe ] || { top=harness_probe name=rnic_probe_w$width; }; done
 for opt in "$@"; do
   case $opt in
     trace) trace=1 name=${name}_trace ;;
     asan) san='-fsanitize=address,undefined -fno-sanitize-recover=undefined -g1' name=${name}_asan ;;
+    check) check=-DRNIC_ACTIVITY_CHECK name=${name}_check ;;
     probe) ;;
     *) echo "build.sh: unknown option $opt" >&2; exit 2 ;;
   esac
@@ -31,9 +34,10 @@ flock 9
 
 vflags=(--cc --top-module "$top" --prefix Vrnic -GDataW="$width" --Mdir "$dir" -O3 --x-assign fast --x-initial fast
         --noassert --unroll-count 1024 --output-split 20000 -Wno-fatal -Wno-lint -Wno-style)
-if [ $trace = 1 ]; then vflags+=(--trace-fst --trace-structs); fi
+# With waves every signal has to be there in every cycle; without, activity.pl follows what changes, in small statements.
+if [ $trace = 1 ]; then vflags+=(--trace-fst --trace-structs); else vflags+=(-fno-merge-cond); fi
 [ "$top" = rnic_core ] || vflags+=(-y verilator/test)
-cflags="-O2 -fPIC -fvisibility=hidden -fno-gnu-unique"
+cflags="-O2 -fPIC -fvisibility=hidden -fno-gnu-unique${check:+ $check}"
 
 stamp=$( { echo "$top $width $trace $san $cflags ${vflags[*]}"; verilator --version; "${CXX:-g++}" --version
            sha256sum $(find hw/rtl verilator cosim/model \( -name '*.sv' -o -name '*.svh' -o -name '*.f' -o -name '*.cpp' \
@@ -58,6 +62,12 @@ progress 0 "verilating $top"
 grep -v '^//' hw/rtl/rnic.f > "$dir/rnic.f"
 find "$dir" -name 'Vrnic*.cpp' -delete
 verilator "${vflags[@]}" -f "$dir/rnic.f" "$top" >> "$log" 2>&1 || fail "verilator found an error"
+if [ $trace = 0 ]; then
+  perl verilator/activity.pl "$dir" >> "$log" 2>&1 || fail "activity.pl found an error"
+  if grep -q '^activity: not applied' "$log"; then
+    echo "$name: simulates slowly: $(grep -m1 '^activity: not applied' "$log")" >&2
+  fi
+fi
 perl verilator/trim_locals.pl "$dir"/Vrnic*DepSet*.cpp >> "$log" 2>&1 || fail "trim_locals.pl found an error"
 
 total=$(find "$dir" -name 'Vrnic*.cpp' | wc -l)

@@ -105,7 +105,7 @@ type Frame struct {
 // ErrNoLibrary is wrapped by the error for a model library that is not there.
 var ErrNoLibrary = errors.New("model library not found")
 
-// FileName is the base name of the library of a width. variant is "", "trace" or "asan".
+// FileName is the base name of the library of a width. variant is "", "trace", "asan" or "check".
 func FileName(width int, variant string) string {
 	n := fmt.Sprintf("librnic_w%d", width)
 	if variant != "" {
