@@ -12,7 +12,7 @@ RTL := $(wildcard hw/rtl/*/*.sv hw/rtl/*.sv hw/rtl/*.f)
 DEMO_FLAGS ?=
 
 .DEFAULT_GOAL := help
-.PHONY: help tools lib demo test test-go test-rtl lint lint-rtl lint-go generate check-generated bench synth-check clean
+.PHONY: help tools lib demo soak test test-go test-rtl lint lint-rtl lint-go generate check-generated bench synth-check clean
 
 help: ## this list
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 20
@@ -58,6 +58,9 @@ test-rtl: tools ## unit benches of the RTL at 64 and 512 bit, one per core at a 
 
 test-go: lib ## Go tests, co-simulation tests included
 	@$(GO) test -count=1 -timeout 40m ./...
+
+soak: lib ## random traffic with faults against a model, for long (SOAK=operations SEED=n)
+	@OPENRNIC_SOAK=$(or $(SOAK),50000) OPENRNIC_SEED=$(or $(SEED),$(shell date +%s)) $(GO) test -count=1 -timeout 0 -v -run 'TestSoak$$' ./driver/verbs
 
 bench: lib build/rnic ## performance table and build/bench.json
 	@build/rnic bench --json build/bench.json

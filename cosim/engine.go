@@ -207,6 +207,25 @@ func (e *Engine) Advance(d simtime.Time) error {
 	return e.err
 }
 
+// Next moves time by one window or, when nothing can happen by then, to where something can, by limit at the most.
+func (e *Engine) Next(limit simtime.Time) error {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	w := e.window()
+	if to := min(e.now+limit, e.wake()-w); e.quiet() && to > e.now && !e.closed && e.err == nil {
+		e.skip((to - e.now + w - 1) / w * w)
+		return e.err
+	}
+	return e.step()
+}
+
+// Quiet tells whether nothing happens by itself but by timers and by frames that links hold back.
+func (e *Engine) Quiet() bool {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	return e.quiet()
+}
+
 // RunUntil steps until cond holds; cond is called between windows. After limit of simulated time it gives up.
 func (e *Engine) RunUntil(cond func() bool, limit simtime.Time) error {
 	until := e.Now() + limit

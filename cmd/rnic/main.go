@@ -57,6 +57,7 @@ func newRootCmd() *cobra.Command {
 		newBenchCmd(),
 		newReplayCmd(),
 		newFaultsCmd(),
+		newPerfCmd(),
 	)
 	return root
 }
@@ -84,6 +85,9 @@ func run(args []string, in io.Reader, out, errOut io.Writer) int {
 		code = ee.code
 		quiet = ee.err == nil
 	}
+	if _, ok := cmd.Annotations[jsonErrors]; ok && wantsJSON(args) {
+		_ = writeJSON(out, map[string]string{"error": err.Error()}) // the exit code tells, whatever becomes of the text
+	}
 	if !quiet {
 		fmt.Fprintf(errOut, "rnic: %v\n", err)
 	}
@@ -91,6 +95,19 @@ func run(args []string, in io.Reader, out, errOut io.Writer) int {
 		fmt.Fprintf(errOut, "Run '%s --help' for usage.\n", cmd.CommandPath())
 	}
 	return code
+}
+
+// wantsJSON tells whether --json is among the arguments, also of a command line that is wrong.
+func wantsJSON(args []string) bool {
+	for _, a := range args {
+		if a == "--" {
+			break
+		}
+		if a == "--json" || a == "--json=true" {
+			return true
+		}
+	}
+	return false
 }
 
 func main() {
