@@ -191,7 +191,7 @@ const (
 	TransportDropPKey TransportDrop = 4
 	// duplicate request (acknowledged again)
 	TransportDropDuplicate TransportDrop = 5
-	// PSN ahead of the expected one (one NAK per gap)
+	// PSN ahead of the expected one (one NAK per gap); on UC: a packet of the message is missing
 	TransportDropOutOfSequence TransportDrop = 6
 	// opcode parsed but not offered by this NIC
 	TransportDropUnsupported TransportDrop = 7
@@ -208,6 +208,16 @@ const (
 	TransportDropReservedAETH TransportDrop = 12
 	// CNP counted and otherwise ignored
 	TransportDropCNP TransportDrop = 13
+	// UD: Q_Key does not match
+	TransportDropQKey TransportDrop = 14
+	// UC, UD: packet of a wrong length, or the QP lacks the right; nothing is answered
+	TransportDropBadRequest TransportDrop = 15
+	// UC: rkey, bounds or right of the memory region; nothing is answered
+	TransportDropBadAccess TransportDrop = 16
+	// UC, UD: a receive WQE completed with an error; the QP is in ERR
+	TransportDropRecvError TransportDrop = 17
+	// UD, raw packets: longer than the receive buffer, which stays for the next one
+	TransportDropRecvLength TransportDrop = 18
 )
 
 // String returns the name as in the register map, or the number if it has none.
@@ -241,6 +251,16 @@ func (e TransportDrop) String() string {
 		return "reserved_aeth"
 	case TransportDropCNP:
 		return "cnp"
+	case TransportDropQKey:
+		return "qkey"
+	case TransportDropBadRequest:
+		return "bad_request"
+	case TransportDropBadAccess:
+		return "bad_access"
+	case TransportDropRecvError:
+		return "recv_error"
+	case TransportDropRecvLength:
+		return "recv_length"
 	}
 	return "transport_drop(" + strconv.FormatUint(uint64(e), 10) + ")"
 }
@@ -261,7 +281,7 @@ func (e TransportDrop) Doc() string {
 	case TransportDropDuplicate:
 		return "duplicate request (acknowledged again)"
 	case TransportDropOutOfSequence:
-		return "PSN ahead of the expected one (one NAK per gap)"
+		return "PSN ahead of the expected one (one NAK per gap); on UC: a packet of the message is missing"
 	case TransportDropUnsupported:
 		return "opcode parsed but not offered by this NIC"
 	case TransportDropNakInvReq:
@@ -276,6 +296,16 @@ func (e TransportDrop) Doc() string {
 		return "AETH with a reserved syndrome"
 	case TransportDropCNP:
 		return "CNP counted and otherwise ignored"
+	case TransportDropQKey:
+		return "UD: Q_Key does not match"
+	case TransportDropBadRequest:
+		return "UC, UD: packet of a wrong length, or the QP lacks the right; nothing is answered"
+	case TransportDropBadAccess:
+		return "UC: rkey, bounds or right of the memory region; nothing is answered"
+	case TransportDropRecvError:
+		return "UC, UD: a receive WQE completed with an error; the QP is in ERR"
+	case TransportDropRecvLength:
+		return "UD, raw packets: longer than the receive buffer, which stays for the next one"
 	}
 	return ""
 }

@@ -6,7 +6,7 @@ package regs
 
 // LayoutHash is the hash over the register map and the layouts that this package was made for; the
 // NIC shows its own in register layout_hash (LayoutHashOffset).
-const LayoutHash uint32 = 0x9db04113
+const LayoutHash uint32 = 0x447112c1
 
 // Place and size of the register block in bytes.
 const (
@@ -87,7 +87,7 @@ const (
 	LastDIPStride       uint64 = 8
 	RxDropCount                = 24
 	RxDropStride        uint64 = 8
-	TransportDropCount         = 14
+	TransportDropCount         = 19
 	TransportDropStride uint64 = 8
 )
 
@@ -126,7 +126,7 @@ func (r VersionReg) WithMajor(v uint16) VersionReg { return r&^(0xffff<<16) | Ve
 type LayoutHashReg uint32
 
 // LayoutHashReset is the value after reset.
-const LayoutHashReset LayoutHashReg = 0x9db04113
+const LayoutHashReset LayoutHashReg = 0x447112c1
 
 // Hash is bits 31:0.
 func (r LayoutHashReg) Hash() uint32 { return uint32(r >> 0 & 0xffffffff) }
@@ -1030,8 +1030,8 @@ func (r RxSendRequestsReg) WithCount(v uint64) RxSendRequestsReg {
 	return r&^(0xffffffffffffffff<<0) | RxSendRequestsReg(v)&0xffffffffffffffff<<0
 }
 
-// OutOfBufferReg is a value of register out_of_buffer (ro, 64 bits): Requests refused by RNR NAK:
-// no receive WQE was posted.
+// OutOfBufferReg is a value of register out_of_buffer (ro, 64 bits): Requests refused by RNR NAK,
+// or dropped (UC, UD, raw packets): no receive WQE was posted.
 type OutOfBufferReg uint64
 
 // Count is bits 63:0.

@@ -12,7 +12,7 @@ var registers = []Register{
 		{Name: "minor", Doc: "", Lo: 0, Width: 16},
 		{Name: "major", Doc: "", Lo: 16, Width: 16},
 	}},
-	{Name: "layout_hash", Doc: "Hash over registers and layouts; the driver compares it at open.", Offset: 0x8, Width: 32, Access: AccessCONST, Array: false, Count: 1, Stride: 4, Reset: 0x9db04113, Fields: []Field{
+	{Name: "layout_hash", Doc: "Hash over registers and layouts; the driver compares it at open.", Offset: 0x8, Width: 32, Access: AccessCONST, Array: false, Count: 1, Stride: 4, Reset: 0x447112c1, Fields: []Field{
 		{Name: "hash", Doc: "", Lo: 0, Width: 32},
 	}},
 	{Name: "caps0", Doc: "Sizes built into this RTL.", Offset: 0x10, Width: 32, Access: AccessRO, Array: false, Count: 1, Stride: 4, Reset: 0x0, Fields: []Field{
@@ -208,13 +208,13 @@ var registers = []Register{
 	{Name: "rx_send_requests", Doc: "SEND messages completed as responder.", Offset: 0x1140, Width: 64, Access: AccessRO, Array: false, Count: 1, Stride: 8, Reset: 0x0, Fields: []Field{
 		{Name: "count", Doc: "", Lo: 0, Width: 64},
 	}},
-	{Name: "out_of_buffer", Doc: "Requests refused by RNR NAK: no receive WQE was posted.", Offset: 0x1148, Width: 64, Access: AccessRO, Array: false, Count: 1, Stride: 8, Reset: 0x0, Fields: []Field{
+	{Name: "out_of_buffer", Doc: "Requests refused by RNR NAK, or dropped (UC, UD, raw packets): no receive WQE was posted.", Offset: 0x1148, Width: 64, Access: AccessRO, Array: false, Count: 1, Stride: 8, Reset: 0x0, Fields: []Field{
 		{Name: "count", Doc: "", Lo: 0, Width: 64},
 	}},
 	{Name: "rx_drop", Doc: "Frames dropped by the front end, indexed by drop_reason (element 0 counts accepted frames).", Offset: 0x1200, Width: 64, Access: AccessRO, Array: true, Count: 24, Stride: 8, Reset: 0x0, Fields: []Field{
 		{Name: "count", Doc: "", Lo: 0, Width: 64},
 	}},
-	{Name: "transport_drop", Doc: "Packets dropped by the transport, indexed by transport_drop.", Offset: 0x1300, Width: 64, Access: AccessRO, Array: true, Count: 14, Stride: 8, Reset: 0x0, Fields: []Field{
+	{Name: "transport_drop", Doc: "Packets dropped by the transport, indexed by transport_drop.", Offset: 0x1300, Width: 64, Access: AccessRO, Array: true, Count: 19, Stride: 8, Reset: 0x0, Fields: []Field{
 		{Name: "count", Doc: "", Lo: 0, Width: 64},
 	}},
 }

@@ -15,6 +15,7 @@ import (
 
 // QPConfig describes a QP to make. Corresponds to struct ibv_qp_init_attr.
 type QPConfig struct {
+	Type   QPType // 0: TypeRC
 	SendCQ *CQ
 	RecvCQ *CQ // nil: SendCQ
 	// MaxSendWR is the number of work requests that may be unfinished; the ring is the next power of two.
@@ -35,7 +36,7 @@ type QPConfig struct {
 	SignalAll bool
 }
 
-// QP is a reliable-connection queue pair.
+// QP is a queue pair.
 type QP struct {
 	pd     *PD
 	qpn    uint32
@@ -61,7 +62,7 @@ type QP struct {
 	buf    [regs.WQESize]byte
 }
 
-// CreateQP makes an RC QP in state RESET. Corresponds to ibv_create_qp(3).
+// CreateQP makes a QP in state RESET. Corresponds to ibv_create_qp(3).
 func (pd *PD) CreateQP(cfg QPConfig) (*QP, error) {
 	const verb = "create_qp"
 	d := pd.dev
@@ -73,6 +74,12 @@ func (pd *PD) CreateQP(cfg QPConfig) (*QP, error) {
 	}
 	if cfg.SendCQ.dev != d || cfg.RecvCQ.dev != d {
 		return nil, &Error{Verb: verb, Attr: "SendCQ, RecvCQ", Err: ErrInvalid, Hint: "they belong to another device"}
+	}
+	if cfg.Type == 0 {
+		cfg.Type = TypeRC
+	}
+	if _, ok := transitionsOf[cfg.Type]; !ok {
+		return nil, &Error{Verb: verb, Attr: "Type", Got: cfg.Type, Limit: "RC, UC", Err: ErrNotSupported}
 	}
 	if cfg.MaxSendSGE == 0 {
 		cfg.MaxSendSGE = 1
@@ -110,7 +117,7 @@ func (pd *PD) CreateQP(cfg QPConfig) (*QP, error) {
 		return nil, &Error{Verb: verb, Attr: "MaxSendWR", Got: cfg.MaxSendWR, Err: fmt.Errorf("%w: %w", ErrDevice, err)}
 	}
 	qp.dma, qp.ring, qp.wrid = dma, dma.Bytes()[:slots*qp.stride], make([]uint64, slots)
-	qp.ctx = regs.QPContext{State: regs.QPStateReset, QPType: regs.QPTypeRC, PathMTU: regs.MTUM1024, PD: pd.id,
+	qp.ctx = regs.QPContext{State: regs.QPStateReset, QPType: regs.QPType(cfg.Type), PathMTU: regs.MTUM1024, PD: pd.id,
 		SendCQN: cfg.SendCQ.cqn, RecvCQN: cfg.RecvCQ.cqn, PKey: 0xffff,
 		SQAddr: dma.IOVA(), LogSQSize: qp.logSQ, SQStride128: qp.stride == 128}
 	if err := qp.makeRecv(); err != nil {
@@ -141,6 +148,9 @@ func (qp *QP) command(verb string, op regs.CmdOpcode) error {
 	qp.ctx.Marshal(body[:])
 	return qp.pd.dev.cmd.execute(qp.pd.dev, verb, op, qp.qpn, body[:], nil)
 }
+
+// Type is the QP's service.
+func (qp *QP) Type() QPType { return qp.cfg.Type }
 
 // QPN is the number of the QP, 24 bits.
 func (qp *QP) QPN() uint32 { return qp.qpn }
@@ -317,10 +327,13 @@ func namesOf(mask uint) string {
 
 type transition struct{ from, to QPState }
 
-// rcTransitions is the state table of RC QPs: attributes that a transition needs and those it may
-// carry besides (IBTA 11.2.5.2, table of ibv_modify_qp(3)). To RESET and ERR from any state without
-// attributes.
-var rcTransitions = map[transition]struct{ required, optional uint }{
+// transitionTable tells for each transition the attributes that it needs and those it may carry besides (IBTA 11.2.5.2,
+// table of ibv_modify_qp(3)). To RESET and ERR from any state without attributes.
+type transitionTable map[transition]struct{ required, optional uint }
+
+var transitionsOf = map[QPType]transitionTable{TypeRC: rcTransitions, TypeUC: ucTransitions}
+
+var rcTransitions = transitionTable{
 	{StateReset, StateInit}: {attrAccess, 0},
 	{StateInit, StateInit}:  {0, attrAccess},
 	{StateInit, StateRTR}: {attrPathMTU | attrDestQPN | attrRQPSN | attrAH | attrMinRNRTimer | attrMaxDestRdAtomic,
@@ -330,6 +343,16 @@ var rcTransitions = map[transition]struct{ required, optional uint }{
 	{StateRTS, StateRTS}: {0, attrAccess | attrMinRNRTimer},
 	{StateRTS, StateSQD}: {0, 0},
 	{StateSQD, StateRTS}: {0, attrAccess | attrMinRNRTimer},
+}
+
+var ucTransitions = transitionTable{
+	{StateReset, StateInit}: {attrAccess, 0},
+	{StateInit, StateInit}:  {0, attrAccess},
+	{StateInit, StateRTR}:   {attrPathMTU | attrDestQPN | attrRQPSN | attrAH, attrAccess},
+	{StateRTR, StateRTS}:    {attrSQPSN, attrAccess},
+	{StateRTS, StateRTS}:    {0, attrAccess},
+	{StateRTS, StateSQD}:    {0, 0},
+	{StateSQD, StateRTS}:    {0, attrAccess},
 }
 
 // Modify changes attributes and, when attr.State is set, the state. A transition that the state table
@@ -352,10 +375,10 @@ func (qp *QP) Modify(attr QPAttr) error {
 			return &Error{Verb: verb, Attr: namesOf(mask), Err: ErrInvalid, Hint: fmt.Sprintf("a transition to %v takes no attributes", to)}
 		}
 	} else {
-		row, ok := rcTransitions[transition{from, to}]
+		row, ok := transitionsOf[qp.cfg.Type][transition{from, to}]
 		if !ok {
 			return &Error{Verb: verb, Attr: "State", Got: fmt.Sprintf("%v -> %v", from, to), Err: ErrState,
-				Hint: "RC QPs go RESET, INIT, RTR, RTS; any state goes to ERR or RESET"}
+				Hint: "QPs go RESET, INIT, RTR, RTS; any state goes to ERR or RESET"}
 		}
 		if missing := row.required &^ mask; missing != 0 {
 			return &Error{Verb: verb, Attr: namesOf(missing), Err: ErrInvalid, Hint: fmt.Sprintf("needed for %v -> %v", from, to)}
@@ -517,7 +540,7 @@ func orDefault(p *uint8, v uint8) *uint8 {
 	return &v
 }
 
-// Connect takes the QP from RESET through INIT and RTR to RTS with peer.
+// Connect takes an RC or UC QP from RESET through INIT and RTR to RTS with peer.
 func (qp *QP) Connect(peer Remote, cfg ConnectConfig) error {
 	if cfg.PathMTU == 0 {
 		cfg.PathMTU = MTU1024
@@ -534,6 +557,10 @@ func (qp *QP) Connect(peer Remote, cfg ConnectConfig) error {
 		{State: Of(StateRTS), SQPSN: &cfg.PSN, Timeout: orDefault(cfg.Timeout, 14), RetryCnt: orDefault(cfg.RetryCnt, 7), RNRRetry: orDefault(cfg.RNRRetry, 7),
 			MaxRdAtomic: Of(uint8(0))},
 	} {
+		if qp.cfg.Type != TypeRC { // nothing is acknowledged or repeated
+			step.MinRNRTimer, step.MaxDestRdAtomic = nil, nil
+			step.Timeout, step.RetryCnt, step.RNRRetry, step.MaxRdAtomic = nil, nil, nil, nil
+		}
 		if err := qp.Modify(step); err != nil {
 			return err
 		}

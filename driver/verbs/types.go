@@ -68,6 +68,28 @@ func MTUFromBytes(n int) (MTU, error) {
 	return 0, &Error{Verb: "mtu", Attr: "path MTU", Got: n, Limit: "256, 512, 1024, 2048 or 4096 bytes", Err: ErrInvalid}
 }
 
+// QPType is the service of a queue pair. Corresponds to enum ibv_qp_type.
+type QPType uint8
+
+// Services.
+const (
+	TypeRC QPType = 2 // reliable connection
+	// TypeUC is the unreliable connection: SEND and RDMA WRITE without acknowledges. A work request completes when its
+	// last packet was sent. A message that lost a packet does not complete a receive; the next one takes its place.
+	TypeUC QPType = 3
+)
+
+// String gives the abbreviation of the specification.
+func (t QPType) String() string {
+	switch t {
+	case TypeRC:
+		return "RC"
+	case TypeUC:
+		return "UC"
+	}
+	return fmt.Sprintf("QPType(%d)", uint8(t))
+}
+
 // QPState is the state of a queue pair. Corresponds to enum ibv_qp_state.
 type QPState uint8
 

@@ -275,9 +275,10 @@ module rnic_core
   logic       wr_valid, wr_ready;
   rx_write_t  wr;
   logic       ackrx_valid, ackrx_ready;
-  ack_rx_t    ackrx;
+  ack_rx_t    ackrx, txsent, reqack;
+  logic       txsent_valid, txsent_ready, reqack_valid, reqack_ready;
   logic       ev_drop_valid, ev_no_buffer;
-  logic [3:0] ev_drop;
+  logic [4:0] ev_drop;
   logic       rq_req_valid, rq_req_ready, rq_rsp_valid, rq_flush_valid, rq_flush_ready;
   rq_req_t    rq_req;
   rq_rsp_t    rq_rsp;
@@ -408,7 +409,7 @@ module rnic_core
     .quantum_log_i(reg2hw.tx_ctrl.quantum_log),
     .db_valid_i(db_valid && db_is_sq), .db_ready_o(sq_db_ready),
     .db_qpn_i(db_sq.qpn), .db_pi_i(db_sq.pi),
-    .ackrx_valid_i(ackrx_valid), .ackrx_ready_o(ackrx_ready), .ackrx_i(ackrx),
+    .ackrx_valid_i(reqack_valid), .ackrx_ready_o(reqack_ready), .ackrx_i(reqack),
     .err_valid_i(txerr_valid), .err_ready_o(txerr_ready), .err_i(txerr),
     .flush_valid_i(errev_valid && !errev_req_q), .flush_ready_o(errev_req_ready),
     .flush_idx_i(errev_idx),
@@ -479,12 +480,21 @@ module rnic_core
     .tx_valid_o(tx_valid), .tx_ready_i(tx_ready_i && tx_valid_o), .tx_data_o, .tx_keep_o,
     .tx_last_o, .tx_user_o,
     .err_valid_o(txerr_valid), .err_ready_i(txerr_ready), .err_o(txerr),
+    .sent_valid_o(txsent_valid), .sent_ready_i(txsent_ready), .sent_o(txsent),
     .ev_frame_valid_o(ev_frame_valid), .ev_frame_len_o(ev_frame_len),
     .ev_frame_kind_o(ev_frame_kind), .ev_abort_o(ev_abort),
     .ev_stall_mac_o(ev_stall_mac), .ev_stall_read_o(ev_stall_read),
     .idle_o(block_idle[7]), .drain_i(drain), .drain_done_o(drain_done[7])
   );
   assign pfc_xoff_o = '0;
+
+  // acknowledges of peers, and of packets that nobody acknowledges
+  stream_arb #(.Width($bits(ack_rx_t))) u_ack_arb (
+    .clk_i, .rst_ni(core_rst_n),
+    .in_valid_i({txsent_valid, ackrx_valid}), .in_ready_o({txsent_ready, ackrx_ready}),
+    .in_data_i({txsent, ackrx}),
+    .out_valid_o(reqack_valid), .out_ready_i(reqack_ready), .out_data_o(reqack)
+  );
 
   // ---- host -------------------------------------------------------------------------------------
   logic        cq_cmd_valid, cq_cmd_ready, cq_cmd_rsp_valid;
@@ -497,11 +507,11 @@ module rnic_core
   logic        ev_cqe, ev_cqe_lost, ev_cq_overrun, ev_cqe_error, ev_cqe_flush;
   logic        ev_cq_bad_db, ev_cqe_axi_err;
 
-  cqe_arb u_cqe_arb (
+  stream_arb #(.Width($bits(cqe_ev_t))) u_cqe_arb (
     .clk_i, .rst_ni(core_rst_n),
     .in_valid_i({rx_cqe_valid, req_cqe_valid}), .in_ready_o({rx_cqe_ready, req_cqe_ready}),
-    .in_i({rx_cqe, req_cqe}),
-    .out_valid_o(cqe_valid), .out_ready_i(cqe_ready), .out_o(cqe)
+    .in_data_i({rx_cqe, req_cqe}),
+    .out_valid_o(cqe_valid), .out_ready_i(cqe_ready), .out_data_o(cqe)
   );
 
   cqe_writer #(.DataW(DataW)) u_cqe_writer (

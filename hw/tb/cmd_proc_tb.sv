@@ -526,7 +526,8 @@ module cmd_proc_tb #(
     run(CmdOpcodeModifyQp, 32'h0, BaseA, BadIndex, 0);
     run(CmdOpcodeDestroyQp, 32'h1, BaseNone, BadIndex, 0);
     runp(CmdOpcodeCreateQp, Q, BaseA, 0, 8, 64'd1, BadParam, SynState);
-    runp(CmdOpcodeCreateQp, Q, BaseA, 1, 8, 64'd3, BadParam, SynType);
+    runp(CmdOpcodeCreateQp, Q, BaseA, 1, 8, 64'd1, BadParam, SynType);
+    runp(CmdOpcodeCreateQp, Q, BaseA, 1, 8, 64'd18, BadParam, SynType);
     runp(CmdOpcodeCreateQp, Q, BaseA, 20, 24, 64'd6, BadParam, SynSendCqn);
     runp(CmdOpcodeCreateQp, Q, BaseA, 20, 24, 64'h010005, BadParam, SynSendCqn);
     runp(CmdOpcodeCreateQp, Q, BaseA, 24, 24, 64'd254, BadParam, SynRecvCqn);
@@ -570,7 +571,7 @@ module cmd_proc_tb #(
     want.state = 1;
     want.pkey = b.pkey;
     {want.remote_write, want.remote_read, want.remote_atomic} = {b.remote_write, b.remote_read, b.remote_atomic};
-    modifyp(Q, BaseB, 1, 1, 8, 64'd4, BadParam, SynType);
+    modifyp(Q, BaseB, 1, 1, 8, 64'd3, BadParam, SynType);
     modifyp(Q, BaseB, 1, 20, 24, 64'd255, BadParam, SynSendCqn);
     modifyp(Q, BaseB, 1, 24, 24, 64'd5, BadParam, SynRecvCqn);
     modifyp(Q, BaseB, 1, 37, 8, ~64'(b.sq_addr[47:40]), BadParam, SynSqAddr);
@@ -687,6 +688,17 @@ module cmd_proc_tb #(
     if (drain_rounds != n + 4) $fatal(1, "destroy drained %0d rounds", drain_rounds - n);
     if (u_mem.get(RspBase + 64'(256 * (int'(pi - 1) % 4))) != Ok) $fatal(1, "destroy");
     run(CmdOpcodeQueryQp, Q, BaseNone, NotFound, 0);
+
+    // UC: the same transitions, but no timers
+    a = rand_ctx();
+    a.state = 0; a.qp_type = 3; a.timeout = 14;
+    run(CmdOpcodeCreateQp, Q, BaseA, Ok, 0);
+    for (int k = 1; k < 4; k++) modify(Q, BaseA, 8'(k), Ok, 0);
+    want = a;
+    want.state = 3;
+    want.timeout = 0;
+    check_qp(Q);
+    run(CmdOpcodeDestroyQp, Q, BaseNone, Ok, 0);
 
     // CQs: users are counted per QP and direction
     a = rand_ctx();

@@ -106,6 +106,7 @@ module requester_tb
   int port_lat = 3;                    // QP and MR answers after 1..port_lat cycles
   bit noisy = 1;                       // duplicates, ghosts, acknowledges that were not asked for
   bit check_window = 1;
+  int uc_pct = 0;                      // QPs of service UC
 
   function automatic int rnd(int lo, int hi);
     return lo + int'($urandom() % (hi - lo + 1));
@@ -175,7 +176,7 @@ module requester_tb
   bit mem_bad[longint unsigned];
 
   // statistics that prove that corners were reached
-  int n_pkt = 0, n_cqe = 0, n_flush = 0, n_window = 0, n_ghost = 0, n_nak = 0, n_wqe = 0, n_ack = 0;
+  int n_uc = 0, n_pkt = 0, n_cqe = 0, n_flush = 0, n_window = 0, n_ghost = 0, n_nak = 0, n_wqe = 0, n_ack = 0;
   int n_multi = 0, n_bad_db = 0, n_axi_err = 0, n_local = 0, n_resume = 0, n_wqe_posted = 0;
   int unexplained_req = 0;
   longint last_progress = 0;
@@ -185,6 +186,9 @@ module requester_tb
   endfunction
   function automatic int stride_of(int q);
     return qp_tab[qidx[q]].sq_stride128 ? 128 : 64;
+  endfunction
+  function automatic bit is_uc(int q);
+    return qp_tab[qidx[q]].qp_type == QpTypeUc;
   endfunction
   function automatic int size_of(int q);
     return 1 << qp_tab[qidx[q]].log_sq_size;
@@ -204,7 +208,7 @@ module requester_tb
     longint unsigned line;
     s = int'(r_pi[q]) % Ring;
     w = '0;
-    w.opcode = nop ? WqeOpcodeNop : 8'(rnd(1, 5));
+    w.opcode = nop ? WqeOpcodeNop : 8'(rnd(1, is_uc(q) ? 4 : 5));
     w.signaled = signaled;
     w.solicited = chance(30);
     w.index = r_pi[q];
@@ -263,6 +267,11 @@ module requester_tb
         w.opcode = chance(50) ? WqeOpcodeRdmaRead : 8'(rnd(6, 255));
         d_kind[q][s] = 16 + int'(WcStatusLocQpOpErr);
         d_known[q][s] = 0;
+        if (is_uc(q) && chance(60)) begin  // not on this service
+          w.opcode = WqeOpcodeSendInv;
+          d_op[q][s] = w.opcode;
+          d_known[q][s] = 1;
+        end
       end
       BadIndex: begin
         w.index = r_pi[q] + 16'(1 << qp_tab[qidx[q]].log_sq_size);
@@ -431,7 +440,7 @@ module requester_tb
 
   task automatic check_packet;
     int q, s, len, mtu, need, run, pos, left, cut, slot;
-    bit first, last, must, again;
+    bit first, last, must, again, asks;
     logic [31:0] off;
     logic [7:0] op;
     if (qnum[pkt.qp] < 0) $fatal(1, "packet of an unknown QP %0d", pkt.qp);
@@ -473,7 +482,7 @@ module requester_tb
     last = len <= mtu;
     if (!last) len = mtu;
     op = opcode_of(d_op[q][s], first, last);
-    if (pkt.opcode !== op) $fatal(1, "QP %0d WQE %0d off %0d: opcode %h, want %h", q, pkt.wqe, off, pkt.opcode, op);
+    if (pkt.opcode !== (op | (is_uc(q) ? 8'h20 : 8'h00))) $fatal(1, "QP %0d WQE %0d off %0d: opcode %h, want %h", q, pkt.wqe, off, pkt.opcode, op);
     if (int'(pkt.len) != len) $fatal(1, "QP %0d WQE %0d off %0d: len %0d, want %0d", q, pkt.wqe, off, pkt.len, len);
     if (pkt.has_reth !== (op inside {8'h06, 8'h0a, 8'h0b}) || pkt.has_imm !== (op inside {8'h03, 8'h05, 8'h09, 8'h0b}) ||
         pkt.has_ieth !== (op inside {8'h16, 8'h17})) $fatal(1, "extended headers of %h", op);
@@ -484,9 +493,12 @@ module requester_tb
     if (pkt.inl !== d_inl[q][s]) $fatal(1, "QP %0d WQE %0d: inline", q, pkt.wqe);
     r_since[q]++;
     must = last || (req_interval != 0 && r_since[q] >= int'(req_interval));
-    if (must && !pkt.ack_req) $fatal(1, "QP %0d PSN %h: no AckReq", q, pkt.psn);
-    if (!must && pkt.ack_req) unexplained_req++;
-    if (pkt.ack_req) r_since[q] = 0;
+    asks = is_uc(q) ? pkt.report : pkt.ack_req;
+    if (is_uc(q) ? pkt.ack_req : pkt.report) $fatal(1, "QP %0d PSN %h: AckReq %b, report %b", q, pkt.psn, pkt.ack_req, pkt.report);
+    if (must && !asks) $fatal(1, "QP %0d PSN %h: no AckReq", q, pkt.psn);
+    if (!must && asks) unexplained_req++;
+    if (asks) r_since[q] = 0;
+    if (is_uc(q)) n_uc++;
     if (check_window && psn_ge(pkt.psn, r_una[q]) && 24'(pkt.psn - r_una[q]) >= 24'(window)) $fatal(1, "QP %0d: window passed", q);
     if (pkt.psn == r_una[q]) begin
       n_una[q]++;
@@ -534,7 +546,7 @@ module requester_tb
       if (noisy && chance(2)) schedule_ack(q, pkt.psn + psn_t'(rnd(70000, 8000000)), SynAck, 0);
       if (noisy && chance(2)) schedule_ack(q, pkt.psn - psn_t'(rnd(70000, 8000000)), chance(50) ? SynNakSeq : 8'h21, 0);
     end else if (silent[q]) begin
-    end else if (inject[q] != 0 && chance(inject[q])) begin
+    end else if (inject[q] != 0 && (!is_uc(q) || inject_syn[q] == 0) && chance(inject[q])) begin
       silent[q] = 1;
       fail_idx[q] = int'(pkt.wqe);
       fail_syn[q] = inject_syn[q];
@@ -550,8 +562,8 @@ module requester_tb
         if (inject_syn[q] == 8'h60) n_resume++;
       end
     end else begin
-      if (pkt.ack_req) schedule_ack(q, pkt.psn, SynAck, 0);
-      if (noisy) begin
+      if (asks) schedule_ack(q, pkt.psn, SynAck, 0);
+      if (noisy && !is_uc(q)) begin
         if (!pkt.ack_req && chance(10)) schedule_ack(q, pkt.psn, SynAck, 0);
         if (pkt.ack_req && chance(10)) schedule_ack(q, pkt.psn, SynAck, rnd(0, 500));
         if (chance(3)) schedule_ack(q, pkt.psn + psn_t'(rnd(70000, 8000000)), SynAck, 0);
@@ -780,7 +792,8 @@ module requester_tb
         for (int i = 0; i < acks.size() && i < 8 * one; i++) if (pick < 0 && acks[i].due <= 64'(cyc)) pick = i;
         if (pick >= 0) begin
           ackrx_valid <= 1;
-          ackrx <= '{qp: acks[pick].qp, psn: acks[pick].psn, msn: 24'($urandom()), syndrome: acks[pick].syn};
+          ackrx <= '{qp: acks[pick].qp, psn: acks[pick].psn, msn: 24'($urandom()), syndrome: acks[pick].syn,
+                       own: qp_tab[acks[pick].qp].qp_type != QpTypeRc};
           acks.delete(pick);
         end
       end
@@ -843,7 +856,7 @@ module requester_tb
     qp_attr_t a;
     psn_t psn;
     a = '0;
-    a.qp_type = QpTypeRc;
+    a.qp_type = chance(uc_pct) ? QpTypeUc : QpTypeRc;
     a.path_mtu = mtu;
     a.pd = OurPd;
     a.sq_stride128 = s128;
@@ -1026,6 +1039,7 @@ module requester_tb
     @(posedge clk);
 
     // random traffic: ordinary, tiny window, no AckReq inside messages, long messages
+    uc_pct = 40;
     setup_all(3);
     traffic(150, 0);
     window = 1; req_interval = 0;
@@ -1142,6 +1156,9 @@ module requester_tb
       end
       audit();
     end
+
+    if (n_uc < 2000) $fatal(1, "corners: UC %0d", n_uc);
+    uc_pct = 0;
 
     // bad doorbells change nothing
     setup_all(4);
@@ -1427,7 +1444,7 @@ module requester_tb
     for (int q = 0; q < nq; q++) setup(q, 3'(rnd(1, 5)), 1'(q), 4'd4);
     traffic(10, 0);
 
-    $display("PASS %0d packets, %0d CQEs (%0d flushed), %0d ACKs, %0d NAKs, %0d cycles", n_pkt, n_cqe, n_flush, n_ack, n_nak, cyc);
+    $display("PASS %0d packets, %0d CQEs (%0d flushed), %0d ACKs, %0d NAKs, %0d UC packets, %0d cycles", n_pkt, n_cqe, n_flush, n_ack, n_nak, n_uc, cyc);
     $finish;
   end
 endmodule

@@ -12,13 +12,13 @@ typedef struct packed {
   logic [63:0] mask;    // bits that exist
   logic [63:0] reset;
 } csr_entry_t;
-localparam int NumCsr = 99;
+localparam int NumCsr = 104;
 
 function automatic csr_entry_t csr_entry(input int i);
   case (i)
     0: return '{17'h00000, 1'b0, 3'(AccConst), 64'hffffffff, 64'h434e524f};  // id
     1: return '{17'h00004, 1'b0, 3'(AccConst), 64'hffffffff, 64'h1};  // version
-    2: return '{17'h00008, 1'b0, 3'(AccConst), 64'hffffffff, 64'h9db04113};  // layout_hash
+    2: return '{17'h00008, 1'b0, 3'(AccConst), 64'hffffffff, 64'h447112c1};  // layout_hash
     3: return '{17'h00010, 1'b0, 3'(AccRo), 64'h7fffffff, 64'h0};  // caps0
     4: return '{17'h00014, 1'b0, 3'(AccRo), 64'h1fffffff, 64'h0};  // caps1
     5: return '{17'h00018, 1'b0, 3'(AccRo), 64'hffffffff, 64'h0};  // clock
@@ -115,6 +115,11 @@ function automatic csr_entry_t csr_entry(input int i);
     96: return '{17'h01358, 1'b1, 3'(AccRo), 64'hffffffffffffffff, 64'h0};  // transport_drop
     97: return '{17'h01360, 1'b1, 3'(AccRo), 64'hffffffffffffffff, 64'h0};  // transport_drop
     98: return '{17'h01368, 1'b1, 3'(AccRo), 64'hffffffffffffffff, 64'h0};  // transport_drop
+    99: return '{17'h01370, 1'b1, 3'(AccRo), 64'hffffffffffffffff, 64'h0};  // transport_drop
+    100: return '{17'h01378, 1'b1, 3'(AccRo), 64'hffffffffffffffff, 64'h0};  // transport_drop
+    101: return '{17'h01380, 1'b1, 3'(AccRo), 64'hffffffffffffffff, 64'h0};  // transport_drop
+    102: return '{17'h01388, 1'b1, 3'(AccRo), 64'hffffffffffffffff, 64'h0};  // transport_drop
+    103: return '{17'h01390, 1'b1, 3'(AccRo), 64'hffffffffffffffff, 64'h0};  // transport_drop
     default: return '0;
   endcase
 endfunction
@@ -334,6 +339,16 @@ assign seen[97] = '0;
 assign qe[97] = 1'b0;
 assign seen[98] = '0;
 assign qe[98] = 1'b0;
+assign seen[99] = '0;
+assign qe[99] = 1'b0;
+assign seen[100] = '0;
+assign qe[100] = 1'b0;
+assign seen[101] = '0;
+assign qe[101] = 1'b0;
+assign seen[102] = '0;
+assign qe[102] = 1'b0;
+assign seen[103] = '0;
+assign qe[103] = 1'b0;
 
 // What hardware gives: ro values, rw1c set pulses. Call csr_apply after a change.
 logic [63:0] drive [NumCsr];
@@ -447,6 +462,11 @@ task automatic csr_apply();
   hw2reg.transport_drop[11].count = drive[96][63:0];
   hw2reg.transport_drop[12].count = drive[97][63:0];
   hw2reg.transport_drop[13].count = drive[98][63:0];
+  hw2reg.transport_drop[14].count = drive[99][63:0];
+  hw2reg.transport_drop[15].count = drive[100][63:0];
+  hw2reg.transport_drop[16].count = drive[101][63:0];
+  hw2reg.transport_drop[17].count = drive[102][63:0];
+  hw2reg.transport_drop[18].count = drive[103][63:0];
 endtask
 
 function automatic logic db_defined(input logic [11:0] offset);

@@ -189,7 +189,8 @@ module rq_cache_tb
   end
 
   // ---- what comes out ----
-  int n_ok, n_bad, n_none, n_gone, n_flush, n_bad_db, want_bad_db, n_multi;
+  bit fresh;
+  int n_again, n_ok, n_bad, n_none, n_gone, n_flush, n_bad_db, want_bad_db, n_multi;
   int rq_i;            // QP of the request
   bit req_busy = 0, none_ok, resetting = 0;  // a reset began, its drain is not over
   int req_cycle, slow;
@@ -199,11 +200,13 @@ module rq_cache_tb
     if (rsp_valid) begin
       if (!req_busy) $fatal(1, "answer nobody asked for");
       if (cycle - req_cycle > slow) slow = cycle - req_cycle;
-      slot = (req.start ? next[rq_i] : next[rq_i] - 1) % (1 << log_size[rq_i]);
+      // a start while a WQE is open gives that one again
+      fresh = req.start && !open[rq_i];
+      slot = (fresh ? next[rq_i] : next[rq_i] - 1) % (1 << log_size[rq_i]);
       case (rsp.status)
         RqNone: begin
           n_none++;
-          if (!req.start || !none_ok) $fatal(1, "QP %0d: nothing posted, but %0d of %0d were", rq_i, next[rq_i], hw_pi[rq_i]);
+          if (!fresh || !none_ok) $fatal(1, "QP %0d: nothing posted, but %0d of %0d were", rq_i, next[rq_i], hw_pi[rq_i]);
         end
         RqGone: begin
           n_gone++;
@@ -211,8 +214,8 @@ module rq_cache_tb
         end
         default: begin
           if (flushed[rq_i]) $fatal(1, "QP %0d: answer behind a flush", rq_i);
-          if (req.start && next[rq_i] == hw_pi[rq_i]) $fatal(1, "QP %0d: WQE never posted", rq_i);
-          if (int'(rsp.index) != (req.start ? next[rq_i] : next[rq_i] - 1) % 65536) $fatal(1, "QP %0d: index %0d, want %0d", rq_i, rsp.index, next[rq_i]);
+          if (fresh && next[rq_i] == hw_pi[rq_i]) $fatal(1, "QP %0d: WQE never posted", rq_i);
+          if (int'(rsp.index) != (fresh ? next[rq_i] : next[rq_i] - 1) % 65536) $fatal(1, "QP %0d: index %0d, want %0d", rq_i, rsp.index, next[rq_i]);
           if ((rsp.status == RqBad) != bad[rq_i][slot]) $fatal(1, "QP %0d: status %0d of WQE %0d", rq_i, rsp.status, rsp.index);
           if (rsp.status == RqOk) begin
             if (rsp.num_sge != num[rq_i][slot]) $fatal(1, "QP %0d: %0d SGEs", rq_i, rsp.num_sge);
@@ -222,8 +225,9 @@ module rq_cache_tb
           end
           if (rsp.status == RqBad) n_bad++;
           else n_ok++;
-          if (!req.start) n_multi++;
-          if (req.start) next[rq_i]++;
+          if (!fresh) n_multi++;
+          if (req.start && !fresh) n_again++;
+          if (fresh) next[rq_i]++;
           open[rq_i] = !req.last;
         end
       endcase
@@ -298,7 +302,7 @@ module rq_cache_tb
       rq_i = int'($urandom() % NQ);
       if (state[rq_i] != QpReset) begin
         req.qp = qp_idx_t'(qp_of(rq_i));
-        req.start = !open[rq_i];
+        req.start = !open[rq_i] || $urandom() % 4 == 0;
         req.last = $urandom() % 3 != 0;
         none_ok = next[rq_i] == hw_pi[rq_i] || cycle - db_cycle[rq_i] < 200;
         req_valid = 1;
@@ -434,7 +438,7 @@ module rq_cache_tb
       if (adm_rsp.pi != 16'(hw_pi[i]) || adm_rsp.ci != 16'(next[i])) $fatal(1, "QP %0d: query %p", i, adm_rsp);
     end
     if (n_bad_db != want_bad_db) $fatal(1, "%0d bad doorbells, want %0d", n_bad_db, want_bad_db);
-    if (n_ok < 1000 || n_multi < 300 || n_bad < 50 || n_none < 100 || n_gone < 20 || n_flush < 200 ||
+    if (n_ok < 1000 || n_multi < 300 || n_again < 50 || n_bad < 50 || n_none < 100 || n_gone < 20 || n_flush < 200 ||
         n_reset < 20 || n_err < 10 || n_rd_err < 10 || want_bad_db < 50) begin
       $fatal(1, "corner not reached: ok %0d multi %0d bad %0d none %0d gone %0d flush %0d reset %0d err %0d rd %0d db %0d",
              n_ok, n_multi, n_bad, n_none, n_gone, n_flush, n_reset, n_err, n_rd_err, want_bad_db);

@@ -76,7 +76,7 @@ module rx_payload_writer_tb
   ack_t ack_want[$];
   cqe_ev_t cqe_want[$];
   int cqe_acks[$];              // acknowledges that must have been sent before it
-  int acks_made, cqes_seen, pieces_made, flushed_seen;
+  int silent_seen, acks_made, cqes_seen, pieces_made, flushed_seen;
   longint unsigned sends_seen, sends_want;
   qp_idx_t err_want[$];
 
@@ -106,6 +106,7 @@ module rx_payload_writer_tb
     w.ack = with_ack;
     w.last = last;
     w.init = init;
+    w.silent = $urandom() % 4 == 0;
     w.psn = psn_t'($urandom());
     w.msn = 24'($urandom());
     w.syndrome = len == 0 && ($urandom() % 2) == 0 ? SynNakSeq : SynAck;
@@ -191,11 +192,14 @@ module rx_payload_writer_tb
         errs_want++;
         if (!bad[qp]) begin
           bad[qp] = 1;
-          naks_want++;
           err_want.push_back(qp);
+          naks_want += longint'(!w.silent);
+          silent_seen += int'(w.silent);
           x = '{qp: qp, psn: w.psn, msn: w.msn - 24'(last), syndrome: SynNakOp};
-          ack_want.push_back(x);
-          acks_made++;
+          if (!w.silent) begin
+            ack_want.push_back(x);
+            acks_made++;
+          end
         end
       end else if (!bad[qp]) begin
         if (last && (cqe_kind == 1 || cqe_kind == 3)) sends_want++;
@@ -456,6 +460,7 @@ module rx_payload_writer_tb
     end
     if (naks_want < 5 || stalls_seen == 0) $fatal(1, "corner not reached");
     if (pieces_made < 500 || cqes_seen < 200 || flushed_seen < 10 || sends_seen < 50) $fatal(1, "CQEs: corner not reached");
+    if (silent_seen < 3) $fatal(1, "no silent failure");
     $display("PASS %0d packets, %0d pieces, %0d CQEs, %0d bytes, %0d refused, %0d bursts open, %0d beats in %0d cycles",
              packets, pieces_made, cqes_seen, bytes_seen, naks_seen, max_outstanding, w_beats, l);
     $finish;

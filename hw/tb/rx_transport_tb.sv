@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Receive transport with models of its QP and MR ports (random latency): every rule alone with
+// Receive transport (RC and UC) with models of its QP and MR ports (random latency): every rule alone with
 // literal expectations, then random sequences of right and wrong packets on several QPs against a
 // reference model, then throughput, admin port and drain. Receive WQEs come from a model of the receive queues
 // (good, malformed, none, flushed) with random latency. DataW does not matter to this block.
@@ -37,7 +37,7 @@ module rx_transport_tb
   logic adm_valid = 0, adm_ready, adm_rsp_valid, drain = 0, drain_done, idle, ev_valid;
   qp_admin_t adm;
   rsp_query_t adm_rsp;
-  logic [3:0] ev;
+  logic [4:0] ev;
 
   rx_transport dut (
     .clk_i(clk), .rst_ni(rst_n), .coalesce_i(coalesce),
@@ -92,7 +92,7 @@ module rx_transport_tb
   int       rq_index[NumQp];
   rq_rsp_t  rq_next;
   int       gen_total = 0, taken_total = 0;
-  int       rq_wait = 0, rq_adm_wait = 0, n_req;
+  int       rq_wait = 0, rq_adm_wait = 0, n_req, n_again;
   rq_flush_t flush_todo[$];
   bit       flush_taken = 0;
 
@@ -119,9 +119,14 @@ module rx_transport_tb
     rq_next = {($bits(rq_rsp_t) / 32 + 1) {$urandom()}};
     if (rq_gone[q]) rq_next.status = RqGone;
     else if (r.start) begin
-      if (rq_open[q]) $fatal(1, "QP %0d: start while a WQE is open", q);
+      if (rq_open[q] && qps[q].qp_type == QpTypeRc) $fatal(1, "QP %0d: start while a WQE is open", q);
       if (rqs[8'(q)].size() != 0) rq_head = rqs[8'(q)][0];
-      if (rqs[8'(q)].size() == 0 || int'(rq_head.seq) >= taken_total) rq_next.status = RqNone;
+      if (rq_open[q]) begin
+        // its message was given up
+        rq_next = rq_cur[q].r;
+        rq_open[q] = !r.last;
+        n_again++;
+      end else if (rqs[8'(q)].size() == 0 || int'(rq_head.seq) >= taken_total) rq_next.status = RqNone;
       else begin
         rq_cur[q] = rqs[8'(q)].pop_front();
         rq_next = rq_cur[q].r;
@@ -211,7 +216,7 @@ module rx_transport_tb
   rx_write_t    last_wr;
   ack_rx_t      last_ackrx;
   payload_cmd_e last_pcmd;
-  int n_wr, n_ackrx, n_pcmd, n_err, n_drop, last_drop, n_meta, cycle, seen_drop[16], n_stream;
+  int n_wr, n_ackrx, n_pcmd, n_err, n_drop, last_drop, n_meta, cycle, seen_drop[32], n_stream;
   int first_meta_cycle, last_meta_cycle;
 
   // has_payload 0 leaves iova without a meaning
@@ -297,6 +302,8 @@ module rx_transport_tb
   always @(posedge clk) if (rst_n && ev_rnr) n_rnr++;
 
   // ---- reference model: one packet at a time, in integers ----
+  bit psn_open[NumQp];  // UC: the state after a refused packet does not matter
+  int n_uc, n_uc_none;
   longint r_epsn[NumQp], r_msn[NumQp], r_rem[NumQp], r_since[NumQp];
   logic [63:0] r_va[NumQp];
   logic [31:0] r_rkey[NumQp];
@@ -304,6 +311,7 @@ module rx_transport_tb
   longint r_total[NumQp];
   posted_t r_wqe[NumQp];
   bit r_in[NumQp], r_nak[NumQp], r_dead[NumQp];
+  bit r_open[NumQp];  // a receive WQE is taken for a message under way, or for one that was given up
 
   function automatic bit ref_access(logic [31:0] key, logic [23:0] pd, logic [63:0] va,
                                     longint len, bit remote = 1);
@@ -343,11 +351,14 @@ module rx_transport_tb
     w.cqe.status = 8'(status);
     w.cqe.qp = qp_idx_t'(q);
     w.cqe.src_qp = qps[q].dest_qpn;
+    w.ack = qps[q].qp_type == QpTypeRc;
+    w.silent = !w.ack;
     exp_wr.push_back(w);
     exp_err.push_back(qp_idx_t'(q));
-    exp_drop.push_back(reason);
+    exp_drop.push_back(w.ack ? reason : 17);
     r_dead[q] = 1;
     r_in[q] = 0;
+    r_open[q] = 0;
   endtask
 
   task automatic refuse(int q, rx_meta_t m, int syndrome, int reason);
@@ -361,7 +372,7 @@ module rx_transport_tb
   task automatic ref_packet(rx_meta_t m);
     int q, op, reason;
     longint ahead, mtu, len, total;
-    bit is_req, is_rsp, is_write, is_send, imm, first, middle, last, only, seq_ok, len_ok, stream;
+    bit uc, takes, is_req, is_rsp, is_write, is_send, imm, first, middle, last, only, seq_ok, len_ok, stream;
     longint pos, want, skip, n;
     int fault;
     rq_sge_t g;
@@ -373,10 +384,13 @@ module rx_transport_tb
     ack_rx_t k;
     q = int'(m.dest_qp) - 256;
     op = int'(m.opcode);
+    if (op >= 'h20 && op < 'h40) op -= 'h20;
+    else if (op >= 'h60 && op < 'h80) op -= 'h60;
+    else if (op >= 'h20) op = 255;
     stream = 0;
     reason = -1;
     parts.delete();
-    is_rsp = op >= 'h0d && op <= 'h12;
+    is_rsp = m.opcode inside {[8'h0d : 8'h12]};
     is_send = op <= 'h05;
     is_write = op >= 'h06 && op <= 'h0b;
     first = op == 'h00 || op == 'h06;
@@ -386,27 +400,33 @@ module rx_transport_tb
     imm = op == 'h03 || op == 'h05 || op == 'h09 || op == 'h0b;
     is_req = op <= 'h0c || op == 'h13 || op == 'h14 || op == 'h16 || op == 'h17;
     if (q >= 0 && q < 256) a = qps[q];
+    uc = q >= 0 && q < 256 && a.qp_type == QpTypeUc;
     if (q < 0 || q > 255 || a.state == QpNone) reason = 0;
-    else if (op == 'h81) reason = 13;
+    else if (m.opcode == 8'h81) reason = 13;
     else if (r_dead[q] || a.state == QpReset || a.state == QpInit || a.state == QpErr ||
              a.state == QpSqe || (a.state == QpRtr && is_rsp)) reason = 1;
-    else if ((a.qp_type == 2) != (op < 'h20)) reason = 2;
-    else if ((a.qp_type == 3) != (op >= 'h20 && op < 'h40)) reason = 2;
-    else if (a.qp_type != 2) reason = 7;
+    else if ((a.qp_type == 2) != (m.opcode < 8'h20)) reason = 2;
+    else if ((a.qp_type == 3) != (m.opcode inside {[8'h20 : 8'h3f]})) reason = 2;
+    else if (a.qp_type == 4) reason = 7;
     else if (m.sip != a.dgid || m.dip != a.sgid || m.ipv6 != a.ipv6) reason = 3;
     else if (m.pkey % 32768 != a.pkey % 32768 || m.pkey % 32768 == 0 ||
              (m.pkey < 32768 && a.pkey < 32768)) reason = 4;
-    else if (op == 'h11) begin
+    else if (op == 'h11 && !uc) begin
       if ((m.syndrome >= 64 && m.syndrome < 96) || m.syndrome > 99) begin
         reason = 12;
       end else begin
-        k = '{qp: qp_idx_t'(q), psn: m.psn, msn: m.msn, syndrome: m.syndrome};
+        k = '{qp: qp_idx_t'(q), psn: m.psn, msn: m.msn, syndrome: m.syndrome, own: 1'b0};
         exp_ackrx.push_back(k);
       end
-    end else if (!is_req) reason = 7;
+    end else if (!is_req || (uc && !is_send && !is_write)) reason = 7;
+    else if (uc && !first && !only && !(r_in[q] && longint'(m.psn) == r_epsn[q] && r_send[q] == is_send)) begin
+      reason = 6;
+      r_in[q] = 0;
+    end
     if (reason >= 0) exp_drop.push_back(reason);
     else if (is_req) begin
       ahead = (longint'(m.psn) - r_epsn[q] + (1 << 24)) % (1 << 24);
+      if (uc) ahead = 0;
       if (ahead >= (1 << 23)) begin
         exp_drop.push_back(5);
         if (op != 'h0c && op != 'h13 && op != 'h14) begin
@@ -421,7 +441,7 @@ module rx_transport_tb
       end else begin
         mtu = 128 << a.path_mtu;
         len = longint'(m.payload_len);
-        seq_ok = (first || only) ? !r_in[q] : r_in[q] && r_send[q] == is_send;
+        seq_ok = uc || ((first || only) ? !r_in[q] : r_in[q] && r_send[q] == is_send);
         total = (first || only) ? longint'(m.dma_len) : r_rem[q];
         va = (first || only) ? m.va : r_va[q];
         key = (first || only) ? m.rkey : r_rkey[q];
@@ -435,16 +455,33 @@ module rx_transport_tb
           if (last || only) len_ok = len_ok && total == len;
         end
         fault = 0;
-        if (is_write && !a.remote_write) refuse(q, m, 'h61, 8);
+        takes = (is_send && (first || only)) || (is_write && imm);
+        if (uc && ((is_write && !a.remote_write) || !seq_ok || !len_ok)) begin
+          exp_drop.push_back(15);
+          r_in[q] = 0;
+          r_epsn[q] = (longint'(m.psn) + 1) % (1 << 24);
+          psn_open[q] = 1;
+        end else if (uc && is_write && total != 0 && !ref_access(key, a.pd, va, total)) begin
+          exp_drop.push_back(16);
+          r_in[q] = 0;
+          psn_open[q] = 1;
+        end else if (is_write && !a.remote_write) refuse(q, m, 'h61, 8);
         else if (!seq_ok || !len_ok) refuse(q, m, 'h61, 8);
         else if (is_write && total != 0 && !ref_access(key, a.pd, va, total)) refuse(q, m, 'h62, 9);
         else if ((is_send || imm) && rq_gone[q]) exp_drop.push_back(1);
-        else if (((is_send && (first || only)) || (is_write && imm)) && r_rqs[8'(q)].size() == 0) begin
-          respond(q, longint'(m.psn), 'h20 + int'(a.min_rnr_timer));
-          r_nak[q] = 1;
+        else if (takes && !r_open[q] && r_rqs[8'(q)].size() == 0) begin
+          if (uc) begin
+            r_in[q] = 0;
+            psn_open[q] = 1;
+            n_uc_none++;
+          end else begin
+            respond(q, longint'(m.psn), 'h20 + int'(a.min_rnr_timer));
+            r_nak[q] = 1;
+          end
           want_rnr++;
         end else begin
-          if ((is_send && (first || only)) || (is_write && imm)) r_wqe[q] = r_rqs[8'(q)].pop_front();
+          if (takes && !r_open[q]) r_wqe[q] = r_rqs[8'(q)].pop_front();
+          if (takes) r_open[q] = 1;
           if (first || only) r_total[q] = is_send ? 0 : total;
           // where the bytes of a SEND go: walk the list from its start
           if (is_send) begin
@@ -480,7 +517,10 @@ module rx_transport_tb
           end else begin
             stream = len != 0;
             r_nak[q] = 0;
-            r_epsn[q] = (r_epsn[q] + 1) % (1 << 24);
+            r_epsn[q] = (longint'(m.psn) + 1) % (1 << 24);
+            psn_open[q] = 0;
+            if (uc) n_uc++;
+            if ((last || only) && (is_send || imm)) r_open[q] = 0;
             r_in[q] = first || middle;
             r_send[q] = is_send;
             r_rkey[q] = key;
@@ -501,7 +541,8 @@ module rx_transport_tb
               w.len = w2.len;
             end
             if (is_send && !stream) w.iova = '0;
-            w.ack = m.ack_req || (coalesce != 0 && r_since[q] >= longint'(coalesce));
+            w.ack = !uc && (m.ack_req || (coalesce != 0 && r_since[q] >= longint'(coalesce)));
+            w.silent = uc;
             w.last = last || only;
             w.psn = m.psn;
             w.msn = 24'(r_msn[q]);
@@ -580,6 +621,8 @@ module rx_transport_tb
     r_in[q] = 0;
     r_nak[q] = 0;
     r_dead[q] = 0;
+    r_open[q] = 0;
+    psn_open[q] = 0;
     r_since[q] = 0;
     rqs[8'(q)].delete();
     r_rqs[8'(q)].delete();
@@ -603,7 +646,7 @@ module rx_transport_tb
   localparam logic [31:0] Key = 32'h0000_03a7;
 
   typedef enum logic [4:0] {
-    Fresh, Silent, Fatal, Good, Dup, NakSeq, Forward, Query, Recv, Rnr, FatalRecv, Post, SetGone,
+    Fresh, Silent, Fatal, Good, Dup, NakSeq, Forward, Query, Recv, Rnr, NoWqe, FatalRecv, Post, SetGone,
     SetQpState, SetQpType, SetQpPkey, SetQpWrite,
     SetMrLength, SetMrPd, SetMrWrite, SetMrLocal, SetMrValid, SetCoalesce
   } kind_e;
@@ -677,6 +720,10 @@ module rx_transport_tb
     add(FatalRecv, m, 64'(syndrome), status, 0);
     silent(m, 1);
   endfunction
+  // Dropped, because no receive WQE is posted.
+  function void no_wqe(rx_meta_t m);
+    add(NoWqe, m, 0, 0, 0);
+  endfunction
   // Not executed, acknowledged with the newest PSN executed and the current MSN.
   function void silent_dup(psn_t psn, psn_t newest, int msn);
     begin make(8'h0a, psn, 4); add(Dup, p, 64'(newest), msn, 0); end
@@ -689,8 +736,142 @@ module rx_transport_tb
     good(f, Iova, 0, 0);
   endfunction
 
+  // UC: the service on top of the operation code
+  function void uc(logic [7:0] op, psn_t psn, int len);
+    make(op | 8'h20, psn, len);
+    p.ack_req = 1;  // does not matter
+  endfunction
+
   rx_meta_t m, m2;
+  function void uc_script();
+    // who is not in the sequence begins anew: any PSN
+    fresh("UC: only, any PSN");
+    set(SetQpType, 3);
+    uc(8'h0a, 24'h123456, 13);
+    good(p, Iova, 1, 0);
+    uc(8'h0a, 24'h000001, 256);
+    good(p, Iova, 2, 0);
+    uc(8'h0a, 24'h000001, 4);  // a duplicate is a message of its own
+    good(p, Iova, 3, 0);
+    add(Query, '0, 64'h2, 3, 0);
+
+    fresh("UC: WRITE of three packets, the middle one missing, twice, out of order");
+    set(SetQpType, 3);
+    for (int k = 0; k < 4; k++) begin
+      uc(8'h06, 24'd10 + 24'(10 * k), 256);
+      p.dma_len = 600;
+      good(p, Iova, k == 3 ? 0 : 0, 0);
+      case (k)
+        0: begin  // missing
+          uc(8'h08, 24'd12, 88);
+          silent(p, 6);
+          uc(8'h07, 24'd11, 256);  // and it is too late
+          silent(p, 6);
+        end
+        1: begin  // twice: the second one belongs to nothing
+          uc(8'h07, 24'd21, 256);
+          good(p, Iova + 256, 0, 0);
+          silent(p, 6);
+          uc(8'h08, 24'd22, 88);
+          silent(p, 6);
+        end
+        2: begin  // of a SEND
+          uc(8'h01, 24'd31, 256);
+          silent(p, 6);
+          uc(8'h07, 24'd31, 256);
+          silent(p, 6);
+        end
+        default: begin
+          uc(8'h07, 24'd41, 256);
+          good(p, Iova + 256, 0, 0);
+          uc(8'h08, 24'd42, 88);
+          good(p, Iova + 512, 1, 0);
+        end
+      endcase
+    end
+
+    fresh("UC: SEND given up, its receive WQE goes to the next message");
+    set(SetQpType, 3);
+    recv(2, 300, 1000, 0);
+    recv(1, 64, 0, 0);
+    uc(8'h00, 24'd5, 256);
+    good(p, Iova, 0, 0);
+    uc(8'h00, 24'd6, 256);  // the last of the former is missing
+    good(p, Iova, 0, 0);
+    uc(8'h02, 24'd8, 4);
+    silent(p, 6);
+    uc(8'h04, 24'd9, 20);
+    done(p, Iova, 20, 0);
+    uc(8'h05, 24'd10, 8);
+    p.imm = 32'h01020304;
+    done(p, Iova, 8, 0);
+    uc(8'h04, 24'd11, 8);
+    no_wqe(p);
+    uc(8'h00, 24'd12, 256);
+    no_wqe(p);
+    uc(8'h02, 24'd13, 8);
+    silent(p, 6);
+
+    fresh("UC: WRITE with immediate takes the WQE of a SEND given up");
+    set(SetQpType, 3);
+    recv(1, 300, 0, 0);
+    uc(8'h00, 24'd5, 256);
+    good(p, Iova, 0, 0);
+    uc(8'h0b, 24'd7, 16);
+    p.imm = 32'hcafe0001;
+    done(p, Iova, 16, 0);
+    uc(8'h06, 24'd9, 256);
+    p.dma_len = 260;
+    good(p, Iova, 1, 0);
+    uc(8'h09, 24'd10, 4);
+    no_wqe(p);
+
+    fresh("UC: refused without a word, and the QP goes on");
+    set(SetQpType, 3);
+    uc(8'h0a, 24'd1, 8);
+    p.rkey = Key ^ 32'h1;
+    silent(p, 16);
+    uc(8'h0a, 24'd2, 8);
+    p.dma_len = 9;
+    silent(p, 15);
+    uc(8'h06, 24'd3, 256);
+    p.dma_len = 32'h10001;
+    silent(p, 16);
+    uc(8'h08, 24'd4, 1);
+    silent(p, 6);
+    set(SetQpWrite, 0);
+    uc(8'h0a, 24'd5, 8);
+    silent(p, 15);
+    set(SetQpWrite, 1);
+    make(8'h0a, 24'd6, 8);
+    silent(p, 2);
+    uc(8'h0a, 24'd6, 8);
+    good(p, Iova, 1, 0);
+    uc(8'h06, 24'd7, 256);
+    p.dma_len = 512;
+    good(p, Iova, 1, 0);
+    uc(8'h07, 24'd8, 256);  // all of the rest in a middle
+    silent(p, 15);
+    uc(8'h08, 24'd9, 256);
+    silent(p, 6);
+
+    fresh("UC: SEND longer than its receive");
+    set(SetQpType, 3);
+    recv(1, 300, 0, 0);
+    uc(8'h00, 24'd5, 256);
+    good(p, Iova, 0, 0);
+    uc(8'h02, 24'd6, 45);
+    fatal_recv(p, 8'h61, 1);
+
+    fresh("UC: malformed receive WQE");
+    set(SetQpType, 3);
+    recv(1, 300, 0, 1);
+    uc(8'h04, 24'd5, 4);
+    fatal_recv(p, 8'h63, 2);
+  endfunction
+
   function void script();
+    uc_script();
     fresh("only, PSN wrap, MSN, AckReq");
     make(8'h0a, 24'hfffffe, 13);
     m = p;
@@ -1018,7 +1199,6 @@ module rx_transport_tb
     end
     fresh("UC and UD");
     set(SetQpType, 64'(QpTypeUc));
-    begin make(8'h2a, 24'hfffffe, 8); silent(p, 7); end
     begin make(8'h0a, 24'hfffffe, 8); silent(p, 2); end
     begin make(8'h64, 24'hfffffe, 8); silent(p, 2); end
     set(SetQpType, 64'(QpTypeUd));
@@ -1152,17 +1332,18 @@ module rx_transport_tb
 
   task automatic play();
     step_t t;
-    int b_wr, b_ackrx, b_pcmd, b_err, b_drop;
+    int b_wr, b_ackrx, b_pcmd, b_err, b_drop, b_rnr;
     bit quiet, ok, is_packet;
     int at;
     for (int i = 0; i < sc.steps.size(); i++) begin
       t = sc.steps[i];
-      is_packet = t.kind inside {Silent, Fatal, Good, Dup, NakSeq, Forward, Recv, Rnr, FatalRecv};
+      is_packet = t.kind inside {Silent, Fatal, Good, Dup, NakSeq, Forward, Recv, Rnr, NoWqe, FatalRecv};
       b_wr = n_wr;
       b_ackrx = n_ackrx;
       b_pcmd = n_pcmd;
       b_err = n_err;
       b_drop = n_drop;
+      b_rnr = n_rnr;
       case (t.kind)
         Fresh: begin
           at = t.a[31:0];
@@ -1192,7 +1373,7 @@ module rx_transport_tb
           connect(Q, 24'hfffffe);
         end
         SetQpState: qps[Q].state = qp_state_e'(t.a[2:0]);
-        SetQpType: qps[Q].qp_type = t.a[2:0];
+        SetQpType: qps[Q].qp_type = t.a[3:0];
         SetQpPkey: qps[Q].pkey = t.a[15:0];
         SetQpWrite: qps[Q].remote_write = t.a[0];
         SetMrLength: mrs[3].length = t.a;
@@ -1220,23 +1401,24 @@ module rx_transport_tb
                    last_wr.ack == t.c && last_wr.psn == t.m.psn && last_wr.msn == t.b[23:0] &&
                    last_wr.syndrome == SynAck && last_wr.has_payload == (t.m.payload_len != 0) &&
                    (t.m.payload_len == 0 ||
-                    (last_wr.iova == t.a && (t.m.opcode < 8'h06 || last_wr.len == t.m.payload_len)));
+                    (last_wr.iova == t.a && (t.m.opcode[4:0] < 5'h06 || last_wr.len == t.m.payload_len)));
         Recv: ok = n_wr > b_wr && last_wr.has_cqe && !last_wr.more && last_wr.last && n_drop == b_drop &&
                    n_err == b_err && last_wr.ack == t.c && last_wr.psn == t.m.psn &&
                    last_wr.cqe.status == 0 && last_wr.cqe.byte_len == t.b &&
                    last_wr.cqe.cqn == 8'h77 && last_wr.cqe.src_qp == 24'h445566 &&
                    int'(last_wr.cqe.index) == (rq_index[Q] - rqs[Q].size() - 1) % 65536 &&
-                   last_wr.cqe.opcode == (t.m.opcode < 8'h06 ? 8'd128 : 8'd129) &&
+                   last_wr.cqe.opcode == (t.m.opcode[4:0] < 5'h06 ? 8'd128 : 8'd129) &&
                    last_wr.cqe.with_imm == t.m.opcode[0] &&
                    (t.m.imm == 0 || last_wr.cqe.imm == {t.m.imm[7:0], t.m.imm[15:8], t.m.imm[23:16],
                                                         t.m.imm[31:24]}) &&
                    last_wr.cqe.solicited == t.m.solicited && last_wr.has_payload == (t.m.payload_len != 0) &&
                    (t.m.payload_len == 0 || last_wr.iova == t.a);
+        NoWqe: ok = n_wr == b_wr && n_drop == b_drop && n_err == b_err && n_ackrx == b_ackrx && n_rnr == b_rnr + 1;
         Rnr: ok = n_wr == b_wr + 1 && n_drop == b_drop && n_err == b_err && last_wr.ack &&
                   !last_wr.has_payload && !last_wr.has_cqe && last_wr.syndrome == t.a[7:0] && last_wr.psn == t.m.psn;
         // the WQE was closed, so that it is not flushed as well
         FatalRecv: ok = !rq_open[Q] && n_wr == b_wr + 1 && n_err == b_err + 1 && n_drop == b_drop + 1 &&
-                    last_wr.ack && !last_wr.has_payload && last_wr.has_cqe && !last_wr.last &&
+                    last_wr.ack == (qps[Q].qp_type == QpTypeRc) && !last_wr.has_payload && last_wr.has_cqe && !last_wr.last &&
                     last_wr.cqe.status == t.b[7:0] && last_wr.cqe.cqn == 8'h77 &&
                     last_wr.syndrome == t.a[7:0] && last_wr.psn == t.m.psn;
         Dup: ok = n_wr == b_wr + 1 && n_err == b_err && n_ackrx == b_ackrx && last_drop == 5 &&
@@ -1352,6 +1534,16 @@ module rx_transport_tb
       if (len > mtu) len = mtu;
     end
     if (p.opcode inside {8'h02, 8'h04, 8'h08, 8'h0a} && recv_too && $urandom() % 3 == 0) p.opcode += 8'd1;
+    if (qps[q].qp_type == QpTypeUc) begin
+      p.opcode |= 8'h20;
+      if (!r_in[q] && $urandom() % 2 == 0) p.psn = random_psn();
+      // a new message inside another one
+      if (wrong_percent != 0 && $urandom() % 12 == 0) begin
+        p.opcode = $urandom() % 2 == 0 ? 8'h20 : 8'h24;
+        len = p.opcode == 8'h20 ? mtu : len;
+        s_plan[q] = mtu + longint'($urandom()) % (2 * mtu);
+      end
+    end
     p.payload_len = 13'(len);
     p.pad = 2'(-len);
     if (int'($urandom() % 100) < wrong_percent) begin
@@ -1402,7 +1594,7 @@ module rx_transport_tb
       q = i * 31;
       qps[q] = '0;
       qps[q].state = $urandom() % 4 == 0 ? QpRtr : $urandom() % 8 == 0 ? QpSqd : QpRts;
-      qps[q].qp_type = QpTypeRc;
+      qps[q].qp_type = round < 120 && $urandom() % 3 == 0 ? QpTypeUc : QpTypeRc;
       qps[q].path_mtu = 3'(1 + $urandom() % 5);
       qps[q].remote_write = 1;
       qps[q].pd = 24'd77;
@@ -1459,7 +1651,7 @@ module rx_transport_tb
       q = i < 10 ? int'($urandom() % 8) * 31 : (i - 10) * 31;
       if (i == 10 || round >= 120) settle("random");
       admin(QpStateQuery, q, 0);
-      if (i >= 10 && (longint'(adm_rsp.expected_psn) != r_epsn[q] ||
+      if (i >= 10 && ((longint'(adm_rsp.expected_psn) != r_epsn[q] && !psn_open[q]) ||
                       longint'(adm_rsp.msn) != r_msn[q])) begin
         $fatal(1, "qp %0d: query says psn %h msn %h, want %h %h", q, adm_rsp.expected_psn,
                adm_rsp.msn, r_epsn[q], r_msn[q]);
@@ -1490,13 +1682,14 @@ module rx_transport_tb
       if (i != 11 && seen_drop[i] < 4) $fatal(1, "drop %0d: seen %0d", i, seen_drop[i]);
     end
     if (n_rnr < 100 || n_fault[1] < 20 || n_fault[2] < 10 || n_fault[4] < 20 || n_split < 200 || n_cqe < 1000 ||
-        n_flushed < 200) begin
+        n_flushed < 200 || n_uc < 1000 || n_uc_none < 20 || n_again < 20 || seen_drop[15] < 10 || seen_drop[16] < 10 ||
+        seen_drop[17] < 10) begin
       $fatal(1, "receives: corner not reached: %0d %0d %0d %0d %0d %0d %0d", n_rnr, n_fault[1], n_fault[2],
              n_fault[4], n_split, n_cqe, n_flushed);
     end
     if (n_stream < 5000 || reached_middle < 1000) $fatal(1, "corner not reached");
-    $display("PASS %0d receives (%0d in pieces), %0d RNR, %0d written, %0d dropped, %0d acknowledges, %0d fatal, cycles x100: %0d %0d %0d",
-             n_cqe, n_split, n_rnr, n_stream, n_drop, n_ackrx, n_err, per_packet_x100[0], per_packet_x100[1],
+    $display("PASS %0d UC, %0d receive WQEs given again, %0d receives (%0d in pieces), %0d RNR, %0d written, %0d dropped, %0d acknowledges, %0d fatal, cycles x100: %0d %0d %0d",
+             n_uc, n_again, n_cqe, n_split, n_rnr, n_stream, n_drop, n_ackrx, n_err, per_packet_x100[0], per_packet_x100[1],
              per_packet_x100[2]);
     $finish;
   end

@@ -21,7 +21,7 @@ module tx_egress_tb
   logic [7:0] pause = '0;
   logic ack_valid = 0, ack_ready, pkt_valid = 0, pkt_ready, pl_valid = 0, pl_ready, pl_last = 0, pl_err = 0;
   logic qp_req_valid, qp_req_ready = 0, qp_rsp_valid = 0, tx_valid, tx_ready = 0, tx_last, tx_user;
-  logic err_valid, err_ready = 0, ev_frame_valid, ev_abort, ev_stall_mac, ev_stall_read, idle;
+  logic err_valid, err_ready = 0, sent_valid, sent_ready = 0, ev_frame_valid, ev_abort, ev_stall_mac, ev_stall_read, idle;
   logic drain = 0, drain_done;
   ack_t ack = '0;
   tx_pkt_t pkt = '0;
@@ -31,6 +31,7 @@ module tx_egress_tb
   qp_attr_t qp_rsp = '0;
   logic [NumB-1:0] tx_keep;
   tx_err_t err;
+  ack_rx_t sent;
   logic [15:0] ev_frame_len;
   logic [1:0] ev_frame_kind;
 
@@ -45,6 +46,7 @@ module tx_egress_tb
     .tx_valid_o(tx_valid), .tx_ready_i(tx_ready), .tx_data_o(tx_data), .tx_keep_o(tx_keep),
     .tx_last_o(tx_last), .tx_user_o(tx_user),
     .err_valid_o(err_valid), .err_ready_i(err_ready), .err_o(err),
+    .sent_valid_o(sent_valid), .sent_ready_i(sent_ready), .sent_o(sent),
     .ev_frame_valid_o(ev_frame_valid), .ev_frame_len_o(ev_frame_len), .ev_frame_kind_o(ev_frame_kind),
     .ev_abort_o(ev_abort), .ev_stall_mac_o(ev_stall_mac), .ev_stall_read_o(ev_stall_read),
     .idle_o(idle), .drain_i(drain), .drain_done_o(drain_done)
@@ -108,7 +110,16 @@ module tx_egress_tb
   endfunction
 
   want_t asked[$], want[$], w;
-  tx_err_t want_err[$];
+  typedef struct packed {
+    logic        failed;
+    logic        payload;
+    qp_idx_t     qp;
+    wqe_idx_t    wqe;
+    psn_t        psn;
+    logic [31:0] seq;
+  } report_t;
+  report_t want_rep[$], rep;            // failures and reports, in one order
+  int n_sent = 0, pl_done = -1;         // payload read so far
   pl_t pl_todo[$], pl_cur;
   int acks_todo = 0, pkts_todo = 0, fixed_len = -1, jobs = 0, pkt_seq = 0;
   int mode = 0;                       // 0: everything flows, 1: random, 2: MAC slow
@@ -192,6 +203,7 @@ module tx_egress_tb
       if (took_pl) begin
         pl_pos += int'(pl_cnt);
         if (pl_last) begin
+          pl_done = int'(pl_cur.seq);
           void'(pl_todo.pop_front());
           pl_pos = 0;
         end
@@ -208,6 +220,7 @@ module tx_egress_tb
     end
     tx_ready = mode == 0 || (mode == 1 ? !chance(4) : chance(4));
     err_ready = mode == 0 || chance(8);
+    sent_ready = mode == 0 || chance(8);
   end
 
   // ---- QP port: answers in order, 1 cycle at least ----------------------------------------------------------
@@ -229,8 +242,12 @@ module tx_egress_tb
         if (qp_rsp.state inside {QpReset, QpInit, QpNone}) dropped++;
         else want.push_back(w);
       end else if (!(qp_rsp.state inside {QpRts, QpSqd})) dropped++;
-      else if (w.pkt.len != 0 && fails(w.seq, err_rate)) want_err.push_back({w.pkt.qp, w.pkt.wqe});
-      else want.push_back(w);
+      else if (w.pkt.len != 0 && fails(w.seq, err_rate))
+        want_rep.push_back({1'b1, 1'b1, w.pkt.qp, w.pkt.wqe, w.pkt.psn, w.seq});
+      else begin
+        want.push_back(w);
+        if (w.pkt.report) want_rep.push_back({1'b0, w.pkt.len != 0, w.pkt.qp, w.pkt.wqe, w.pkt.psn, w.seq});
+      end
     end
     #3;
     qp_req_ready = mode == 0 || !chance(3);
@@ -362,10 +379,20 @@ module tx_egress_tb
       if (ev_stall_mac != (tx_valid && !tx_ready)) $fatal(1, "ev_stall_mac");
       if (ev_frame_valid != (tx_valid && tx_ready && tx_last)) $fatal(1, "ev_frame_valid");
       if (err_valid && err_ready) begin
-        if (want_err.size() == 0 || err != want_err[0]) $fatal(1, "unexpected error report");
-        void'(want_err.pop_front());
+        if (want_rep.size() == 0) $fatal(1, "unexpected error report");
+        rep = want_rep.pop_front();
+        if (!rep.failed || err != {rep.qp, rep.wqe}) $fatal(1, "error report, want %p", rep);
         errs++;
       end
+      if (sent_valid && sent_ready) begin
+        if (want_rep.size() == 0) $fatal(1, "unexpected report");
+        rep = want_rep.pop_front();
+        if (rep.failed || sent.qp != rep.qp || sent.psn != rep.psn || sent.syndrome != SynAck || !sent.own)
+          $fatal(1, "report %p, want %p", sent, rep);
+        if (rep.payload && pl_done < int'(rep.seq)) $fatal(1, "reported before its payload was read");
+        n_sent++;
+      end
+      if (err_valid && sent_valid) $fatal(1, "failure and report at once");
       if (drain && drain_done) begin
         min_job = jobs;
         if (asked.size() != 0 && int'(asked[0].job) < min_job) min_job = asked[0].job;
@@ -427,14 +454,14 @@ module tx_egress_tb
     int n;
     n = 0;
     @(negedge clk);
-    while ((acks_todo != 0 || pkts_todo != 0 || ack_valid || pkt_valid || !idle || err_valid) && n < limit) begin
+    while ((acks_todo != 0 || pkts_todo != 0 || ack_valid || pkt_valid || !idle || err_valid || sent_valid) && n < limit) begin
       @(negedge clk);
       n++;
     end
     if (n >= limit) $fatal(1, "stuck: %0d asked, %0d wanted, idle %0d", asked.size(), want.size(), idle);
-    if (asked.size() != 0 || want.size() != 0 || want_err.size() != 0 || pl_todo.size() != 0)
+    if (asked.size() != 0 || want.size() != 0 || want_rep.size() != 0 || pl_todo.size() != 0)
       $fatal(1, "idle, but %0d asked, %0d frames, %0d errors, %0d payloads remain", asked.size(), want.size(),
-             want_err.size(), pl_todo.size());
+             want_rep.size(), pl_todo.size());
   endtask
 
   int t0, f0, c_ack, c_small, c_big, drains = 0, ok;
@@ -475,7 +502,7 @@ module tx_egress_tb
       settle(400000);
     end
     if (aborts != errs || errs < 10) $fatal(1, "%0d aborts, %0d error reports", aborts, errs);
-    if (dropped < 20 || drains < 5 || acks_seen < 100 || naks_seen < 100 || stalls_read == 0)
+    if (n_sent < 100 || dropped < 20 || drains < 5 || acks_seen < 100 || naks_seen < 100 || stalls_read == 0)
       $fatal(1, "too little happened: %0d drops, %0d drains, %0d acks", dropped, drains, acks_seen);
 
     // PFC: nothing begins while its priority is paused

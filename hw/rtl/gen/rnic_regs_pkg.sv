@@ -10,7 +10,7 @@
 package rnic_regs_pkg;
 
   // Hash over the register map and the layouts, as in register layout_hash.
-  localparam logic [31:0] LayoutHash = 32'h9db04113;
+  localparam logic [31:0] LayoutHash = 32'h447112c1;
 
   // ---- enums ----------------------------------------------------------------------------------
   // drop_reason: Verdict of the receive front end on one frame, in order of precedence: the first
@@ -55,6 +55,11 @@ package rnic_regs_pkg;
   localparam logic [7:0] TransportDropGhostAck      = 8'd11;
   localparam logic [7:0] TransportDropReservedAeth  = 8'd12;
   localparam logic [7:0] TransportDropCnp           = 8'd13;
+  localparam logic [7:0] TransportDropQkey          = 8'd14;
+  localparam logic [7:0] TransportDropBadRequest    = 8'd15;
+  localparam logic [7:0] TransportDropBadAccess     = 8'd16;
+  localparam logic [7:0] TransportDropRecvError     = 8'd17;
+  localparam logic [7:0] TransportDropRecvLength    = 8'd18;
 
   // wqe_opcode: Operation of a send WQE.
   localparam logic [7:0] WqeOpcodeNop          = 8'd0;
@@ -188,7 +193,7 @@ package rnic_regs_pkg;
   localparam logic [16:0] CsrVersionOffset = 17'h00004;
   localparam logic [31:0] CsrVersionReset = 32'h1;
   localparam logic [16:0] CsrLayoutHashOffset = 17'h00008;
-  localparam logic [31:0] CsrLayoutHashReset = 32'h9db04113;
+  localparam logic [31:0] CsrLayoutHashReset = 32'h447112c1;
   localparam logic [16:0] CsrCaps0Offset = 17'h00010;
   localparam logic [16:0] CsrCaps1Offset = 17'h00014;
   localparam logic [16:0] CsrClockOffset = 17'h00018;
@@ -259,7 +264,7 @@ package rnic_regs_pkg;
   localparam logic [16:0] CsrRxDropOffset = 17'h01200;
   localparam int unsigned CsrRxDropCount = 24;
   localparam logic [16:0] CsrTransportDropOffset = 17'h01300;
-  localparam int unsigned CsrTransportDropCount = 14;
+  localparam int unsigned CsrTransportDropCount = 19;
 
   // ---- doorbell pages -------------------------------------------------------------------------
   localparam logic [16:0] DbBase = 17'h10000;
@@ -808,7 +813,7 @@ package rnic_regs_pkg;
     csr_hw2reg_rx_send_requests_t      rx_send_requests;
     csr_hw2reg_out_of_buffer_t         out_of_buffer;
     csr_hw2reg_rx_drop_t [23:0]        rx_drop;
-    csr_hw2reg_transport_drop_t [13:0] transport_drop;
+    csr_hw2reg_transport_drop_t [18:0] transport_drop;
   } csr_hw2reg_t;
 
 endpackage

@@ -12,14 +12,14 @@
 // one ring ahead is refused (ev_error_o). Host memory that answers with an error: status
 // exec_error, ev_error_o.
 //
-// QP states and transitions: IBTA 10.3.1, for RC. What a transition takes from the slot (everything
+// QP states and transitions: IBTA 10.3.1. What a transition takes from the slot (everything
 // else stays as it was; to RESET and to ERR take nothing):
 //   create       type, CQs, PD, SQ and RQ geometry; those cannot change later
 //   to INIT      P_Key, rights
 //   INIT to RTR  rights, address vector, path MTU, destination QPN, PSN to expect, RNR timer,
 //                max_dest_rd_atomic; the responder starts
 //   RTR to RTS   rights, first PSN to send, timers and retry counts, max_rd_atomic; the requester
-//                starts
+//                starts (timers and retry counts are those of RC; without acknowledges there are none)
 //   RTS, SQD     to themselves and each other: rights
 
 module cmd_proc
@@ -181,7 +181,7 @@ module cmd_proc
   function automatic qp_attr_t ctx_attr(input rnic_regs_pkg::qp_context_t c);
     qp_attr_t a;
     a.state = QpReset;
-    a.qp_type = c.qp_type[2:0];
+    a.qp_type = c.qp_type[3:0];
     a.path_mtu = c.path_mtu[2:0];
     a.remote_write = c.remote_write;
     a.remote_read = c.remote_read;
@@ -299,7 +299,7 @@ module cmd_proc
     end
     if (to == QpRts && o.state == QpRtr) begin
       a.sq_psn = n.sq_psn;
-      a.timeout = n.timeout;
+      a.timeout = o.qp_type == QpTypeRc ? n.timeout : 5'd0;
       a.retry_cnt = n.retry_cnt;
       a.rnr_retry = n.rnr_retry;
       a.max_rd_atomic = n.max_rd_atomic;
@@ -518,7 +518,7 @@ module cmd_proc
           object_q <= rd_err_q ? 32'd0 : h.object;
           attr_q <= ctx_attr(qc);
           new_state_q <= qc.state;
-          bad_type_q <= qc.qp_type != rnic_regs_pkg::QpTypeRc;
+          bad_type_q <= !(qc.qp_type inside {rnic_regs_pkg::QpTypeRc, rnic_regs_pkg::QpTypeUc});
           bad_mtu_q <= qc.path_mtu < rnic_regs_pkg::MtuM256 ||
                        qc.path_mtu > rnic_regs_pkg::MtuM4096;
           bad_sq_addr_q <= qc.sq_stride128 ? |qc.sq_addr[6:0] : |qc.sq_addr[5:0];
@@ -674,7 +674,7 @@ module cmd_proc
             answer(rnic_regs_pkg::CmdStatusBadParam, rnic_regs_pkg::CmdSyndromeState);
           end else if (!transition_ok(qp_cmd_rsp_i.state, new_state_q)) begin
             answer(rnic_regs_pkg::CmdStatusBadState, rnic_regs_pkg::CmdSyndromeState);
-          end else if (bad_type_q) begin
+          end else if (bad_type_q || attr_q.qp_type != qp_cmd_rsp_i.qp_type) begin
             answer(rnic_regs_pkg::CmdStatusBadParam, rnic_regs_pkg::CmdSyndromeType);
           end else if (new_state_q == rnic_regs_pkg::QpStateRtr && bad_mtu_q) begin
             answer(rnic_regs_pkg::CmdStatusBadParam, rnic_regs_pkg::CmdSyndromePathMtu);

@@ -26,7 +26,7 @@ module rnic_counters
   input  rnic_regs_pkg::rx_verdict_t verdict_i,  // some fields are not kept
   // verilator lint_on UNUSEDSIGNAL
   input  logic                       ev_drop_valid_i,
-  input  logic [3:0]                 ev_drop_i,
+  input  logic [4:0]                 ev_drop_i,
   input  logic                       ev_nak_op_i,
   input  logic                       ev_rx_message_i,
   input  logic                       ev_rx_send_i,

@@ -19,7 +19,7 @@
 // that failed, wr_flush_err behind it.
 //
 // A failed write (IBTA 9.7.5.2.4) gives a NAK remote operational error in place of the acknowledge
-// and puts the QP into ERR; nothing else is acknowledged on this QP until rx_write_t.init announces
+// (but not for rx_write_t.silent) and puts the QP into ERR; nothing else is acknowledged on this QP until rx_write_t.init announces
 // its next connection.
 
 module rx_payload_writer
@@ -95,6 +95,7 @@ module rx_payload_writer
     logic             ack;
     logic             last;
     logic             init;
+    logic             silent;
     logic             has_cqe;
     cqe_ev_t          cqe;
     psn_t             psn;
@@ -137,6 +138,7 @@ module rx_payload_writer
     ack: wr_i.ack,
     last: wr_i.last,
     init: wr_i.init,
+    silent: wr_i.silent,
     has_cqe: wr_i.has_cqe,
     cqe: wr_i.cqe,
     psn: wr_i.psn,
@@ -354,14 +356,14 @@ module rx_payload_writer
           if (!bad) begin
             err_v_q <= 1'b1;
             err_q <= pend.qp;
-            ack_valid_o <= 1'b1;
+            ack_valid_o <= !pend.silent;
             ack_o <= '{
               qp: pend.qp,
               psn: pend.psn,
               msn: pend.msn - 24'(pend.last),  // this message did not complete
               syndrome: SynNakOp
             };
-            ev_nak_op_o <= 1'b1;
+            ev_nak_op_o <= !pend.silent;
           end
         end else begin
           ev_bytes_valid_o <= pend.len != 0;

@@ -121,14 +121,15 @@ package rnic_pkg;
     QpNone = 3'd7
   } qp_state_e;
 
-  localparam logic [2:0] QpTypeRc = 3'd2;
-  localparam logic [2:0] QpTypeUc = 3'd3;
-  localparam logic [2:0] QpTypeUd = 3'd4;
+  // numbers of enum ibv_qp_type
+  localparam logic [3:0] QpTypeRc = 4'd2;
+  localparam logic [3:0] QpTypeUc = 4'd3;
+  localparam logic [3:0] QpTypeUd = 4'd4;
 
   // ---- QP attributes: written by the command processor, read by everyone ----------------------
   typedef struct packed {
     qp_state_e    state;
-    logic [2:0]   qp_type;
+    logic [3:0]   qp_type;
     logic [2:0]   path_mtu;
     logic         remote_write;
     logic         remote_read;
@@ -306,6 +307,7 @@ package rnic_pkg;
     logic        ack;           // acknowledge when the write has finished
     logic        last;          // ends a message (counted as rx_write_requests or rx_send_requests)
     logic        init;          // no packet: a new connection, the writer forgets errors of this QP
+    logic        silent;        // unreliable service: a failed write is not answered by a NAK
     psn_t        psn;
     logic [23:0] msn;
     logic [7:0]  syndrome;
@@ -321,12 +323,13 @@ package rnic_pkg;
     logic [7:0]  syndrome;
   } ack_t;
 
-  // ---- acknowledges received: transport -> completion engine ------------------------------------
+  // ---- acknowledges: transport (from the peer) or egress (packets that need none) -> completion engine ----
   typedef struct packed {
     qp_idx_t     qp;
     psn_t        psn;
     logic [23:0] msn;
     logic [7:0]  syndrome;
+    logic        own;           // nobody acknowledged: the packets have been sent (UC)
   } ack_rx_t;
 
   // ---- requester -> egress: one per packet --------------------------------------------------------
@@ -336,6 +339,7 @@ package rnic_pkg;
     logic [7:0]  opcode;
     psn_t        psn;
     logic        ack_req;
+    logic        report;        // tell the requester when it was sent: nobody will acknowledge it
     logic        solicited;
     logic        has_reth;
     logic        has_imm;

@@ -5,7 +5,8 @@
 // Up to 4 WQEs per QP are held on chip: after a doorbell, and after each WQE taken, they are read from the ring
 // (one AXI burst of at most 4 WQEs inside one 4 KiB page; 8 bursts outstanding). The responder
 // asks by rq_req: `start` takes the next WQE; without `last` it stays open, so that later requests without
-// `start` get it again until `last` closes it. A request is answered 2 cycles after it was taken if the WQE is
+// `start` get it again until `last` closes it. `start` while a WQE is open (the message that it was taken for was given up:
+// UC) gives that WQE again. A request is answered 2 cycles after it was taken if the WQE is
 // here or nothing is posted; a WQE on its way from memory is waited for.
 //
 // When a QP is in ERR its WQEs, first the open one, leave one by one at flush_o for their CQEs; a WQE is either
@@ -202,14 +203,15 @@ module rq_cache
   rq_req_t req_q;
   wqe_idx_t rsp_idx_q;
   rq_status_e rsp_status_q;
-  logic take_here, take_none, take_gone, take_done, kick;
+  logic take_new, take_here, take_none, take_gone, take_done, kick;
 
   assign rq_req_ready_o = take_state_q == TakeIdle && swept;
-  assign take_idx = req_q.start ? op_ci : op_ci - 16'd1;
+  assign take_new = req_q.start && !op_open;
+  assign take_idx = take_new ? op_ci : op_ci - 16'd1;
   assign take_read = op == OpTake;
   assign take_gone = op_failed || (!req_q.start && !op_open);
-  assign take_none = !take_gone && req_q.start && op_pi == op_ci;
-  assign take_here = !take_gone && (!req_q.start || signed'(op_have - op_ci) > 0);
+  assign take_none = !take_gone && take_new && op_pi == op_ci;
+  assign take_here = !take_gone && (!take_new || signed'(op_have - op_ci) > 0);
   assign take_done = op == OpTake && (take_here || take_none || take_gone);
   always_comb begin
     rq_rsp_o.status = rsp_status_q;
@@ -441,7 +443,7 @@ module rq_cache
     if (init || (op == OpDoorbell && db_ok)) pi_mem[op_qp] <= init ? '0 : vis_pi_q;
     if (init || tkt_valid) fetch_mem[op_qp] <= init ? '0 : op_fetch + 16'(count);
     if (init || op == OpFill) have_mem[op_qp] <= init ? '0 : op_have + 16'd1;
-    if (init || (take_done && req_q.start && take_here) ||
+    if (init || (take_done && take_new && take_here) ||
         (op == OpVisit && flush && flush_free && !op_open)) begin
       ci_mem[op_qp] <= init ? '0 : op_ci + 16'd1;
     end

@@ -5,6 +5,11 @@
 // IBTA 9.7.4, 9.9), acknowledges go to the requester, all other packets are refused or dropped, each
 // with one transport_drop event (a request without a receive WQE: ev_rnr_o).
 //
+// UC (IBTA 9.8.2.2, 9.8.3): a First or Only packet begins a new message whatever its PSN; any other packet must have the
+// PSN behind its predecessor, or its message is given up until the next First or Only. Nothing is answered. The receive WQE
+// of a message given up stays open in rq_cache, and the next message that needs one gets it again. A message that
+// is too long for its receive WQE ends it with loc_len_err and the QP in ERR, like other faults of the receive WQE.
+//
 // Throughput: one packet per 4 cycles when the QP and MR ports answer in the cycle after the
 // request; latency 5 cycles from metadata at the input to the outputs (one more than the interval,
 // because the responder state of a waiting packet is read ahead while its predecessor is being
@@ -94,25 +99,28 @@ module rx_transport
   output logic         idle_o,
 
   output logic         ev_drop_valid_o,
-  output logic [3:0]   ev_drop_o,
+  output logic [4:0]   ev_drop_o,
   output logic         ev_rnr_o
 );
 
-  // transport_drop of hw/regs/csr.yaml, in the 4 bits of ev_drop_o
-  typedef enum logic [3:0] {
-    DropQpn = 4'd0,
-    DropQpState = 4'd1,
-    DropService = 4'd2,
-    DropAddress = 4'd3,
-    DropPkey = 4'd4,
-    DropDuplicate = 4'd5,
-    DropOutOfSequence = 4'd6,
-    DropUnsupported = 4'd7,
-    DropNakInvReq = 4'd8,
-    DropNakAccess = 4'd9,
-    DropNakOp = 4'd10,
-    DropReservedAeth = 4'd12,
-    DropCnp = 4'd13
+  // transport_drop of hw/regs/csr.yaml, in the 5 bits of ev_drop_o
+  typedef enum logic [4:0] {
+    DropQpn = 5'd0,
+    DropQpState = 5'd1,
+    DropService = 5'd2,
+    DropAddress = 5'd3,
+    DropPkey = 5'd4,
+    DropDuplicate = 5'd5,
+    DropOutOfSequence = 5'd6,
+    DropUnsupported = 5'd7,
+    DropNakInvReq = 5'd8,
+    DropNakAccess = 5'd9,
+    DropNakOp = 5'd10,
+    DropReservedAeth = 5'd12,
+    DropCnp = 5'd13,
+    DropBadRequest = 5'd15,
+    DropBadAccess = 5'd16,
+    DropRecvError = 5'd17
   } drop_e;
 
   // Responder state of one QP.
@@ -171,7 +179,7 @@ module rx_transport
   // QP attributes and compares with them
   typedef struct packed {
     qp_state_e   state;
-    logic [2:0]  qp_type;
+    logic [3:0]  qp_type;
     logic [2:0]  path_mtu;
     logic        remote_write;
     logic [23:0] pd;
@@ -185,6 +193,8 @@ module rx_transport
   typedef struct packed {
     logic        drop;        // without any answer, for `reason`
     drop_e       reason;
+    logic        lost;        // with drop: a packet of the message under way is missing (UC)
+    logic        rc;          // answered, and in order
     logic        fwd_ack;     // to the requester
     logic        duplicate;
     logic        ahead;
@@ -245,16 +255,19 @@ module rx_transport
   // (each function takes whole structs and reads the fields that it needs)
   function automatic class_t classify(input logic [7:0] op);
     class_t c;
-    c.send = op inside {[OpRcSendFirst : OpRcSendOnlyImm]};
-    c.write = op inside {[OpRcWriteFirst : OpRcWriteOnlyImm]};
-    c.first = op == OpRcSendFirst || op == OpRcWriteFirst;
-    c.middle = op == OpRcSendMiddle || op == OpRcWriteMiddle;
-    c.last = op inside {OpRcSendLast, OpRcSendLastImm, OpRcWriteLast, OpRcWriteLastImm};
-    c.only = op inside {OpRcSendOnly, OpRcSendOnlyImm, OpRcWriteOnly, OpRcWriteOnlyImm};
-    c.imm = op inside {OpRcSendLastImm, OpRcSendOnlyImm, OpRcWriteLastImm, OpRcWriteOnlyImm};
-    c.read_req = op inside {OpRcReadRequest, 8'h13, 8'h14};
-    c.other_req = op inside {8'h16, 8'h17} || c.read_req;
-    c.ack = op == OpRcAck;
+    logic [7:0] o;
+    // the services number their operations alike
+    o = op[7:5] inside {3'd0, 3'd1, 3'd3} ? {3'd0, op[4:0]} : 8'hff;
+    c.send = o inside {[OpRcSendFirst : OpRcSendOnlyImm]};
+    c.write = o inside {[OpRcWriteFirst : OpRcWriteOnlyImm]};
+    c.first = o == OpRcSendFirst || o == OpRcWriteFirst;
+    c.middle = o == OpRcSendMiddle || o == OpRcWriteMiddle;
+    c.last = o inside {OpRcSendLast, OpRcSendLastImm, OpRcWriteLast, OpRcWriteLastImm};
+    c.only = o inside {OpRcSendOnly, OpRcSendOnlyImm, OpRcWriteOnly, OpRcWriteOnlyImm};
+    c.imm = o inside {OpRcSendLastImm, OpRcSendOnlyImm, OpRcWriteLastImm, OpRcWriteOnlyImm};
+    c.read_req = o inside {OpRcReadRequest, 8'h13, 8'h14};
+    c.other_req = o inside {8'h16, 8'h17} || c.read_req;
+    c.ack = o == OpRcAck;
     c.response = op inside {[OpRcReadRespFirst : OpRcAtomicAck]};
     c.cnp = op == OpCnp;
     return c;
@@ -278,7 +291,7 @@ module rx_transport
     return syn[7] || syn[6:5] == 2'b10 || (syn[6:5] == 2'b11 && syn[4:0] > 5'd3);
   endfunction
 
-  function automatic logic service_ok(input logic [2:0] qp_type, input logic [2:0] op_service);
+  function automatic logic service_ok(input logic [3:0] qp_type, input logic [2:0] op_service);
     return (qp_type == QpTypeRc && op_service == 3'b000) ||
            (qp_type == QpTypeUc && op_service == 3'b001) ||
            (qp_type == QpTypeUd && op_service == 3'b011);
@@ -299,23 +312,28 @@ module rx_transport
                !st.dead;
 
     k = '0;
+    k.rc = q.qp_type == QpTypeRc;
     k.drop = 1'b1;
     if (!p.in_range || q.state == QpNone) k.reason = DropQpn;
     else if (c.cnp) k.reason = DropCnp;
     else if (!state_ok) k.reason = DropQpState;
     else if (!service_ok(q.qp_type, p.opcode[7:5])) k.reason = DropService;
-    else if (q.qp_type != QpTypeRc) k.reason = DropUnsupported;
+    else if (q.qp_type == QpTypeUd) k.reason = DropUnsupported;
     else if (!q.addr_ok) k.reason = DropAddress;
     else if (!q.pkey_ok) k.reason = DropPkey;
-    else if (c.ack && aeth_reserved(p.syndrome)) k.reason = DropReservedAeth;
-    else if (!(c.ack || c.write || c.send || c.other_req)) k.reason = DropUnsupported;
-    else k.drop = 1'b0;
+    else if (k.rc && c.ack && aeth_reserved(p.syndrome)) k.reason = DropReservedAeth;
+    else if (!(c.write || c.send || (k.rc && (c.ack || c.other_req)))) k.reason = DropUnsupported;
+    else if (!k.rc && !start && !(st.in_msg && p.psn == st.epsn && c.send == st.in_send)) begin
+      k.reason = DropOutOfSequence;
+      k.lost = 1'b1;
+    end else k.drop = 1'b0;
 
     k.fwd_ack = c.ack;
-    k.duplicate = psn_gt(st.epsn, p.psn) || (p.psn ^ st.epsn) == 24'h800000;
-    k.ahead = psn_gt(p.psn, st.epsn);
+    k.duplicate = k.rc && (psn_gt(st.epsn, p.psn) || (p.psn ^ st.epsn) == 24'h800000);
+    k.ahead = k.rc && psn_gt(p.psn, st.epsn);
 
-    seq_ok = (c.write || c.send) && start == !st.in_msg && (start || c.send == st.in_send);
+    seq_ok = (c.write || c.send) &&
+             (!k.rc || (start == !st.in_msg && (start || c.send == st.in_send)));
     len_ok = 2'(p.payload_len[1:0] + p.pad) == 2'd0 && p.payload_len <= mtu;
     if (c.first || c.middle) len_ok = len_ok && p.payload_len == mtu;
     if (c.last) len_ok = len_ok && p.payload_len != 0;
@@ -366,10 +384,13 @@ module rx_transport
     a.wr.cqe.src_qp = q.dest_qpn;
     a.wr.psn = p.psn;
     a.wr.msn = st.msn;
-    a.wr.ack = 1'b1;
+    a.wr.ack = k.rc;
+    a.wr.silent = !k.rc;
     a.wr.syndrome = SynAck;
     if (k.drop) begin
       a.has_drop = 1'b1;
+      a.set_state = k.lost;
+      a.st.in_msg = st.in_msg && !k.lost;
     end else if (k.fwd_ack) begin
       a.fwd_ack = 1'b1;
     end else if (k.duplicate) begin
@@ -385,6 +406,12 @@ module rx_transport
       a.wr.syndrome = SynNakSeq;
       a.set_state = 1'b1;
       a.st.nak_sent = 1'b1;
+    end else if (!k.rc && (!k.op_ok || !k.access_ok || rv == RecvNone)) begin
+      a.rnr = k.op_ok && k.access_ok;
+      a.has_drop = !a.rnr;
+      a.reason = k.op_ok ? DropBadAccess : DropBadRequest;
+      a.set_state = 1'b1;
+      a.st.in_msg = 1'b0;
     end else if (!k.op_ok || !k.access_ok) begin
       a.has_drop = 1'b1;
       if (c.other_req) a.reason = DropUnsupported;
@@ -407,7 +434,8 @@ module rx_transport
       a.reason = DropQpState;
     end else if (rv != RecvOk) begin
       a.has_drop = 1'b1;
-      a.reason = rv == RecvLen ? DropNakInvReq : DropNakOp;
+      if (!k.rc) a.reason = DropRecvError;
+      else a.reason = rv == RecvLen ? DropNakInvReq : DropNakOp;
       a.has_wr = 1'b1;
       a.wr.syndrome = rv == RecvLen ? SynNakInvReq : SynNakOp;
       a.wr.has_cqe = 1'b1;
@@ -429,10 +457,10 @@ module rx_transport
       a.wr.cqe.with_imm = c.imm;
       a.wr.cqe.solicited = p.solicited;
       a.wr.last = ends;
-      a.wr.ack = p.ack_req || (coalesce != 0 && since >= 9'(coalesce));
+      a.wr.ack = k.rc && (p.ack_req || (coalesce != 0 && since >= 9'(coalesce)));
       a.set_state = 1'b1;
       a.st.nak_sent = 1'b0;
-      a.st.epsn = st.epsn + 24'd1;
+      a.st.epsn = p.psn + 24'd1;
       a.st.in_msg = !ends;
       a.st.in_send = c.send;
       if (ends) begin
@@ -734,7 +762,9 @@ module rx_transport
             end
             if (a.fwd_ack) begin
               ackrx_v_q <= 1'b1;
-              ackrx_q <= '{qp: p_q.qp, psn: p_q.psn, msn: p_q.msn, syndrome: p_q.syndrome};
+              ackrx_q <= '{
+                qp: p_q.qp, psn: p_q.psn, msn: p_q.msn, syndrome: p_q.syndrome, own: 1'b0
+              };
             end
             if (a.fatal) begin
               err_v_q <= 1'b1;

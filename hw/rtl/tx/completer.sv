@@ -125,6 +125,7 @@ module completer
     qp_idx_t    qp;
     psn_t       psn;
     logic [7:0] syndrome;
+    logic       own;
     wqe_idx_t   wqe;
   } job_t;
 
@@ -180,15 +181,16 @@ module completer
 
   always_comb begin
     if (!take_other) begin
-      pick = '{kind: JobAck, qp: ackrx_i.qp, psn: ackrx_i.psn, syndrome: ackrx_i.syndrome, wqe: '0};
+      pick = '{kind: JobAck, qp: ackrx_i.qp, psn: ackrx_i.psn, syndrome: ackrx_i.syndrome, own: ackrx_i.own,
+               wqe: '0};
     end else if (err_valid_i) begin
-      pick = '{kind: JobTxErr, qp: err_i.qp, psn: '0, syndrome: '0, wqe: err_i.wqe};
+      pick = '{kind: JobTxErr, qp: err_i.qp, psn: '0, syndrome: '0, own: 1'b0, wqe: err_i.wqe};
     end else if (flush_any) begin
-      pick = '{kind: JobFlush, qp: flush_head, psn: '0, syndrome: '0, wqe: '0};
+      pick = '{kind: JobFlush, qp: flush_head, psn: '0, syndrome: '0, own: 1'b0, wqe: '0};
     end else if (exp_valid_i) begin
-      pick = '{kind: JobTimer, qp: exp_idx_i, psn: '0, syndrome: '0, wqe: '0};
+      pick = '{kind: JobTimer, qp: exp_idx_i, psn: '0, syndrome: '0, own: 1'b0, wqe: '0};
     end else begin
-      pick = '{kind: JobKick, qp: kick_idx_i, psn: '0, syndrome: '0, wqe: '0};
+      pick = '{kind: JobKick, qp: kick_idx_i, psn: '0, syndrome: '0, own: 1'b0, wqe: '0};
     end
   end
 
@@ -448,7 +450,7 @@ module completer
       if (cqe_push) cqe_valid_q <= 1'b1;
       if (qp_err_ready_i) qp_err_valid_q <= 1'b0;
       if (state_q == RunError && state_d == RunFlush) qp_err_valid_q <= 1'b1;
-      ev_ack_o <= job_take && job_q.kind == JobAck && live && ack_ok;
+      ev_ack_o <= job_take && job_q.kind == JobAck && live && ack_ok && !job_q.own;
       ev_nak_o <= job_take && job_q.kind == JobAck && live && nak_ok;
       ev_ghost_o <= job_take && job_q.kind == JobAck && live && !ack_ok && !nak_ok;
     end
@@ -501,7 +503,7 @@ module completer
 
   // each QP is in the flush queue at most once, so there is always room
   logic unused;
-  assign unused = ^{flush_space, flush_level, qpc_rsp_i, ackrx_i.msn, run_q.kind, run_q.psn,
+  assign unused = ^{flush_space, flush_level, qpc_rsp_i, ackrx_i.msn, run_q.kind, run_q.psn, run_q.own,
                     flight_idx[15:LogInflight]};
 
 endmodule

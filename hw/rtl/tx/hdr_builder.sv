@@ -45,7 +45,9 @@ module hdr_builder
   output logic [2:0]                      prio_o,         // PCP, 0 without tag
   output logic [1:0]                      kind_o,         // 0 request, 1 ACK, 2 NAK
   output qp_idx_t                         qp_o,
-  output wqe_idx_t                        wqe_o
+  output wqe_idx_t                        wqe_o,
+  output psn_t                            psn_o,
+  output logic                            report_o        // of tx_pkt_t
 );
 
   // numbers to wire order (first byte in [7:0])
@@ -171,6 +173,8 @@ module hdr_builder
   logic [2:0]       prio_q;
   qp_idx_t          qp_q;
   wqe_idx_t         wqe_q;
+  psn_t             psn_q;
+  logic             report_q;
   logic [6:0]       last_byte;
 
   assign last_byte = (attr_q.vlan ? 7'd17 : 7'd13) + (attr_q.ipv6 ? 7'd60 : 7'd40) +
@@ -193,6 +197,8 @@ module hdr_builder
       kind_q <= !is_ack_q ? 2'd0 : pkt_q.imm[30:29] == 2'b00 ? 2'd1 : 2'd2;
       qp_q <= pkt_q.qp;
       wqe_q <= pkt_q.wqe;
+      psn_q <= pkt_q.psn;
+      report_q <= pkt_q.report;
     end
   end
 
@@ -209,5 +215,7 @@ module hdr_builder
   assign kind_o = kind_q;
   assign qp_o = qp_q;
   assign wqe_o = wqe_q;
+  assign psn_o = psn_q;
+  assign report_o = report_q;
 
 endmodule

@@ -6,7 +6,8 @@
 // jobs wait for theirs); hdr_builder makes the head, then head, payload, pad and a zero ICRC field
 // run through the byte packer into the frame memory, which adds the ICRC and sends whole frames
 // without gaps. A packet whose payload failed is taken back there and reported on err_o; a packet
-// of a QP that may not send any more disappears with its payload.
+// of a QP that may not send any more disappears with its payload. Packets with `report` (nobody
+// acknowledges them: UC) are reported on sent_o when all of their payload has been read.
 //
 // Throughput: one beat per cycle; a small packet takes as many cycles as it has pieces: at 512 bits
 // 1 for an ACK, 4 for a WRITE of 64 bytes (not less than 2). Latency of an ACK at 512 bits: about
@@ -56,6 +57,10 @@ module tx_egress
   output logic             err_valid_o,
   input  logic             err_ready_i,
   output tx_err_t          err_o,
+  // packets with `report` that were sent; in order with err
+  output logic             sent_valid_o,
+  input  logic             sent_ready_i,
+  output ack_rx_t          sent_o,
   output logic             ev_frame_valid_o,
   output logic [15:0]      ev_frame_len_o,
   output logic [1:0]       ev_frame_kind_o,
@@ -142,6 +147,8 @@ module tx_egress
   logic [2:0]                      prio;
   qp_idx_t                         head_qp;
   wqe_idx_t                        head_wqe;
+  psn_t                            head_psn;
+  logic                            head_report;
 
   hdr_builder #(.DataW(DataW)) u_head (
     .clk_i, .rst_ni, .mac_addr_i,
@@ -150,7 +157,8 @@ module tx_egress
     .out_valid_o(head_valid), .out_ready_i(head_pop),
     .head_o(head), .last_beat_o(last_beat), .last_cnt_o(last_cnt),
     .drop_o(head_drop), .has_payload_o(has_payload), .pad_o(pad), .vlan_o(vlan), .ipv6_o(ipv6),
-    .prio_o(prio), .kind_o(kind), .qp_o(head_qp), .wqe_o(head_wqe)
+    .prio_o(prio), .kind_o(kind), .qp_o(head_qp), .wqe_o(head_wqe),
+    .psn_o(head_psn), .report_o(head_report)
   );
 
   // ---- head, payload and tail as pieces ---------------------------------------------------------
@@ -168,7 +176,7 @@ module tx_egress
   logic             piece_valid, piece_ready, piece_last, piece_err, piece_take;
   logic [LaneW:0]   piece_cnt;
   logic [DataW-1:0] piece_data;
-  logic             side_ready, err_ready, err_push;
+  logic             side_ready, out_ready, err_push, sent_push;
   logic [LaneW+1:0] end_cnt;          // payload of the last beat, pad and ICRC
   logic             end_fits;
 
@@ -187,13 +195,14 @@ module tx_egress
     head_pop = 1'b0;
     pl_ready_o = 1'b0;
     err_push = 1'b0;
+    sent_push = 1'b0;
     unique case (state_q)
       WaitHead: begin
         if (head_valid && head_drop) begin
           if (has_payload) state_d = WaitDrop;
           else head_pop = 1'b1;
         end else if (head_valid) begin
-          piece_valid = beat_q != '0 || side_ready;
+          piece_valid = (beat_q != '0 || side_ready) && out_ready;
           if (beat_q == last_beat) begin
             piece_cnt = last_cnt;
             piece_last = !has_payload;
@@ -202,15 +211,19 @@ module tx_egress
             beat_d = beat_q + 1'b1;
             if (beat_q == last_beat) begin
               beat_d = '0;
-              if (has_payload) state_d = WaitPayload;
-              else head_pop = 1'b1;
+              if (has_payload) begin
+                state_d = WaitPayload;
+              end else begin
+                head_pop = 1'b1;
+                sent_push = head_report;
+              end
             end
           end
         end
       end
       WaitPayload: begin
-        piece_valid = pl_valid_i && err_ready;
-        pl_ready_o = piece_ready && err_ready;
+        piece_valid = pl_valid_i && out_ready;
+        pl_ready_o = piece_ready && out_ready;
         piece_cnt = pl_cnt_i;
         if (pl_last_i) begin
           piece_cnt = end_fits ? end_cnt[LaneW:0] : (LaneW + 1)'(NumB);
@@ -220,6 +233,7 @@ module tx_egress
         end
         if (piece_take && pl_last_i) begin
           err_push = pl_err_i;
+          sent_push = head_report && !pl_err_i;
           state_d = end_fits ? WaitHead : WaitTail;
           head_pop = end_fits;
         end
@@ -290,12 +304,29 @@ module tx_egress
     .out_valid_o(side_valid), .out_ready_i(pack_valid && pack_ready && pack_last),
     .out_data_o(side), .level_o()
   );
-  rnic_fifo #(.Width($bits(tx_err_t)), .Depth(4)) u_err (
-    .clk_i, .rst_ni,
-    .in_valid_i(err_push), .in_ready_o(err_ready), .in_data_i({head_qp, head_wqe}),
-    .out_valid_o(err_valid_o), .out_ready_i(err_ready_i), .out_data_o(err_o), .level_o()
-  );
   // verilator lint_on PINCONNECTEMPTY
+
+  // What the requester learns: a packet that was reported before one that failed must not overtake it, nor fall behind.
+  typedef struct packed {
+    logic     failed;
+    qp_idx_t  qp;
+    wqe_idx_t wqe;
+    psn_t     psn;
+  } out_t;
+  out_t             out_in, out;
+  logic             out_valid, out_pop;
+  logic [3:0]       out_level;
+  assign out_in = '{failed: err_push, qp: head_qp, wqe: head_wqe, psn: head_psn};
+  rnic_fifo #(.Width($bits(out_t)), .Depth(8)) u_out (
+    .clk_i, .rst_ni,
+    .in_valid_i(err_push || sent_push), .in_ready_o(out_ready), .in_data_i(out_in),
+    .out_valid_o(out_valid), .out_ready_i(out_pop), .out_data_o(out), .level_o(out_level)
+  );
+  assign err_valid_o = out_valid && out.failed;
+  assign err_o = '{qp: out.qp, wqe: out.wqe};
+  assign sent_valid_o = out_valid && !out.failed;
+  assign sent_o = '{qp: out.qp, psn: out.psn, msn: '0, syndrome: SynAck, own: 1'b1};
+  assign out_pop = out_valid && (out.failed ? err_ready_i : sent_ready_i);
 
   tx_frame_fifo #(.DataW(DataW)) u_frames (
     .clk_i, .rst_ni,
@@ -311,10 +342,11 @@ module tx_egress
   assign ev_stall_mac_o = tx_valid_o && !tx_ready_i;
   assign ev_stall_read_o = state_q == WaitPayload && !pl_valid_i;
 
-  // ---- what is held: jobs up to their last piece, then frames; each part keeps its order --------
+  // ---- what is held: jobs up to their last piece, what they leave at u_out, frames; each part keeps its order
   typedef enum logic [1:0] {
     DrainNone,
     DrainJobs,
+    DrainOut,
     DrainFrames
   } drain_e;
 
@@ -342,10 +374,18 @@ module tx_egress
         end
         DrainJobs: begin
           if (left_q == '0) begin
+            left_q <= HeldW'(out_level) - HeldW'(out_pop);
+            drain_q <= DrainOut;
+          end else begin
+            left_q <= left_q - HeldW'(head_pop);
+          end
+        end
+        DrainOut: begin
+          if (left_q == '0) begin
             left_q <= frames_d;
             drain_q <= DrainFrames;
           end else begin
-            left_q <= left_q - HeldW'(head_pop);
+            left_q <= left_q - HeldW'(out_pop);
           end
         end
         default: begin
@@ -356,7 +396,7 @@ module tx_egress
     end
   end
 
-  assign idle_o = jobs_q == '0 && frames_q == '0;
+  assign idle_o = jobs_q == '0 && frames_q == '0 && !out_valid;
   assign drain_done_o = drain_i && drain_q == DrainFrames && left_q == '0;
 
 endmodule

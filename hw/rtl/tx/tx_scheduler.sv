@@ -237,6 +237,7 @@ module tx_scheduler
   logic cur_valid_q;
   logic [3:0] share_q, used_q;        // tickets of this turn
   logic att_rts_q, att_stride128_q;
+  logic [3:0] att_type_q;
   logic [2:0] att_mtu_q;
   logic [4:0] att_timeout_q;
   logic [23:0] att_pd_q;
@@ -290,7 +291,7 @@ module tx_scheduler
 
   assign tkt_valid_o = op == OpIssue && issue;
   assign tkt_o = '{qp: cur_q, gen: op_gen, turn: turn_d, turn_end: turn_over, first: op_fetch,
-                   count: count, stride128: att_stride128_q, mtu: att_mtu_q,
+                   count: count, stride128: att_stride128_q, qp_type: att_type_q, mtu: att_mtu_q,
                    timeout: att_timeout_q, pd: att_pd_q};
   assign tkt_base_o = att_base_q;
   assign tkt_slot_o = slot;
@@ -338,6 +339,7 @@ module tx_scheduler
     if (qpb_rsp_valid_i) begin
       att_rts_q <= qpb_rsp_i.state == QpRts;
       att_stride128_q <= qpb_rsp_i.sq_stride128;
+      att_type_q <= qpb_rsp_i.qp_type;
       att_mtu_q <= qpb_rsp_i.path_mtu;
       att_timeout_q <= qpb_rsp_i.timeout;
       att_pd_q <= qpb_rsp_i.pd;

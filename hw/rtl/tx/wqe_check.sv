@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Checks a WQE and translates its scatter/gather list: opcode, producer index, number of SGEs, total length
+// Checks a WQE and translates its scatter/gather list: opcode (against the QP's service, IBTA 9.2.1, table 36),
+// producer index, number of SGEs, total length
 // (at most 2^31 bytes), and for each SGE that is not empty key, PD and bounds of its memory region
 // (IBTA 10.7.3). Empty SGEs are taken out of the list; they are not checked. Inline data come in the WQE
 // from byte 32 on, up to its end, instead of the list; they stay on inline_o until the result is taken.
@@ -65,7 +66,7 @@ module wqe_check
   endfunction
 
   // verdict before the memory regions are looked at; valid while take
-  logic bad_op;
+  logic bad_op, service_ok;
   msg_op_e op;
   logic [33:0] total;
   always_comb begin
@@ -75,7 +76,9 @@ module wqe_check
       default: op = OpNone;
     endcase
   end
-  assign bad_op = item_i.err || wqe.index != item_i.idx ||
+  assign service_ok = item_i.qp_type == QpTypeRc ||
+                      (item_i.qp_type == QpTypeUc && wqe.opcode != WqeOpcodeSendInv);
+  assign bad_op = item_i.err || wqe.index != item_i.idx || (op != OpNone && !service_ok) ||
                   (op == OpNone && wqe.opcode != WqeOpcodeNop) ||
                   (op != OpNone && (wqe.inline_data ?
                       wqe.inline_len > (item_i.stride128 ? 16'd96 : 16'd32) :
@@ -125,6 +128,7 @@ module wqe_check
       msg_q.turn <= item_i.turn;
       msg_q.turn_end <= item_i.turn_end;
       msg_q.idx <= item_i.idx;
+      msg_q.qp_type <= item_i.qp_type;
       msg_q.mtu <= item_i.mtu;
       msg_q.signaled <= wqe.signaled;
       msg_q.solicited <= wqe.solicited;

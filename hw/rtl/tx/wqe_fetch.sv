@@ -190,7 +190,7 @@ module wqe_fetch
       item_q <= '{skip: skip_done, err: rdata[DataW] || (rd_word_q != '0 && err_q),
                   last: skip_done || pos_last, qp: head.qp, gen: head.gen, turn: head.turn,
                   turn_end: head.turn_end && !skip_done && pos_last,
-                  idx: head.first + 16'(pos_q), stride128: head.stride128, mtu: head.mtu,
+                  idx: head.first + 16'(pos_q), stride128: head.stride128, qp_type: head.qp_type, mtu: head.mtu,
                   timeout: head.timeout, pd: head.pd};
     end
   end

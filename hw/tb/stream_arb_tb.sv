@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Two sources and a writer, all random: every completion comes out once, each source's in order; one that was offered
+// Two sources and a taker, all random: every word comes out once, each source's in order; one that was offered
 // does not change until it is taken; when both always have one they alternate.
 
-module cqe_arb_tb
+module stream_arb_tb
   import rnic_pkg::*;
 #(
   parameter int unsigned DataW = 64
@@ -24,9 +24,9 @@ module cqe_arb_tb
   cqe_ev_t out_ev, shown;
   logic held = 0;
 
-  cqe_arb dut (
-    .clk_i(clk), .rst_ni(rst_n), .in_valid_i(in_valid), .in_ready_o(in_ready), .in_i(in_ev),
-    .out_valid_o(out_valid), .out_ready_i(out_ready), .out_o(out_ev)
+  stream_arb #(.Width($bits(cqe_ev_t))) dut (
+    .clk_i(clk), .rst_ni(rst_n), .in_valid_i(in_valid), .in_ready_o(in_ready), .in_data_i(in_ev),
+    .out_valid_o(out_valid), .out_ready_i(out_ready), .out_data_o(out_ev)
   );
 
   int sent[2] = '{0, 0};
