@@ -237,7 +237,7 @@ func TestUCRefused(t *testing.T) {
 			require.NoError(t, err)
 			require.Equal(t, 1, n)
 			require.NoError(t, wcs[0].Err(), "the sender does not learn of it")
-			for range 20 { // until it has arrived
+			for range 40 { // until it has arrived
 				n, err := p.Hosts[0].CQ.Poll(wcs)
 				require.NoError(t, err)
 				require.Zero(t, n)
