@@ -38,7 +38,7 @@ func newArena(t *testing.T, width int) *arena {
 		mrs: map[string]*verbs.MR{}, shadow: map[string][]byte{}, qps: map[string]*verbs.QP{}}
 	other, err := a.dev.AllocPD()
 	require.NoError(t, err)
-	const all = verbs.AccessLocalWrite | verbs.AccessRemoteWrite | verbs.AccessRemoteRead | verbs.AccessRemoteAtomic
+	const all = verbs.AccessLocalWrite | allRemote
 	for _, m := range []struct {
 		name   string
 		pd     *verbs.PD
@@ -78,6 +78,7 @@ func newArena(t *testing.T, width int) *arena {
 			}
 		}
 	}
+	a.again()
 	a.by, a.byPSN = a.h, wirePSN
 	a.by.DestQP = a.qps["bystander"].QPN()
 	for i := range 2 {
@@ -89,8 +90,25 @@ func newArena(t *testing.T, width int) *arena {
 // join connects a QP to the peer's QP with the number.
 func (a *arena) join(qp *verbs.QP, qpn uint32, mtu verbs.MTU) {
 	a.t.Helper()
-	peer := verbs.Remote{QPN: qpn, PSN: wirePSN, GID: verbs.GIDFromAddr(netip.MustParseAddr("192.0.2.2")), MAC: net.HardwareAddr{2, 0, 0, 0, 0, 2}}
-	require.NoError(a.t, qp.Connect(peer, verbs.ConnectConfig{PathMTU: mtu}))
+	for _, attr := range []verbs.QPAttr{
+		{State: verbs.Of(verbs.StateInit), Access: verbs.Of(allRemote)},
+		{State: verbs.Of(verbs.StateRTR), PathMTU: &mtu, DestQPN: &qpn, RQPSN: verbs.Of(uint32(wirePSN)),
+			AH:          &verbs.AHAttr{DGID: verbs.GIDFromAddr(netip.MustParseAddr("192.0.2.2")), DMAC: net.HardwareAddr{2, 0, 0, 0, 0, 2}},
+			MinRNRTimer: verbs.Of(uint8(wireRNR)), MaxDestRdAtomic: verbs.Of(uint8(4))},
+		{State: verbs.Of(verbs.StateRTS), SQPSN: verbs.Of(uint32(0)), Timeout: verbs.Of(uint8(14)), RetryCnt: verbs.Of(uint8(7)),
+			RNRRetry: verbs.Of(uint8(7)), MaxRdAtomic: verbs.Of(uint8(4))},
+	} {
+		require.NoError(a.t, qp.Modify(attr))
+	}
+}
+
+const allRemote = verbs.AccessRemoteWrite | verbs.AccessRemoteRead | verbs.AccessRemoteAtomic
+
+// again connects the attacked QP afresh.
+func (a *arena) again() {
+	a.t.Helper()
+	require.NoError(a.t, a.qp.Modify(verbs.QPAttr{State: verbs.Of(verbs.StateReset)}))
+	a.join(a.qp, 0x654321, verbs.MTU256)
 }
 
 // said lets time pass and gives what the NIC said to whom, in words.
@@ -331,9 +349,8 @@ func attacks() []attack {
 	limited := one("P_Key 0x7fff, both limited members", 0, nil, "pkey", false, field(func(h *roce.Headers) { h.PKey = 0x7fff }))
 	do := limited.do
 	limited.do = func(a *arena) {
-		require.NoError(a.t, a.qp.Modify(verbs.QPAttr{State: verbs.Of(verbs.StateReset)}))
 		verbs.SetPKey(a.qp, 0x7fff)
-		a.connect(verbs.MTU256)
+		a.again()
 		for i := range 2 {
 			a.recv(uint64(i), a.mrs["receive"].SGE(1000*i, 300))
 		}
@@ -463,8 +480,7 @@ func TestProtectionFromTheWire(t *testing.T) {
 
 				// and this one, after RESET if it has ended
 				if k.dead {
-					require.NoError(t, a.qp.Modify(verbs.QPAttr{State: verbs.Of(verbs.StateReset)}))
-					a.connect(verbs.MTU256)
+					a.again()
 					a.recv(0, a.mrs["receive"].SGE(0, 300))
 					info.ExpectedPSN = wirePSN
 				}
