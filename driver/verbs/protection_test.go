@@ -122,13 +122,15 @@ func (a *arena) said() (l []string) {
 		}
 		var p roce.Packet
 		require.Equal(a.t, roce.ReasonNone, p.Parse(f, nil))
-		l = append(l, fmt.Sprintf("%06x %v %+d %02x", p.DestQP, p.Opcode, int32((p.PSN-wirePSN)<<8)>>8, p.Syndrome))
+		l = append(l, fmt.Sprintf("%06x %v %+d %02x MSN %d", p.DestQP, p.Opcode, int32((p.PSN-wirePSN)<<8)>>8, p.Syndrome, p.MSN))
 	}
 }
 
-// ack is what said gives for an acknowledge of the peer's packet, counted from its first PSN.
-func ack(psn int, syndrome uint8) string {
-	return fmt.Sprintf("654321 RC_ACKNOWLEDGE %+d %02x", psn, syndrome)
+// ack is what said gives for an acknowledge of the peer's packet, counted from its first PSN, with no message done.
+func ack(psn int, syndrome uint8) string { return acks(psn, syndrome, 0) }
+
+func acks(psn int, syndrome uint8, msn int) string {
+	return fmt.Sprintf("654321 RC_ACKNOWLEDGE %+d %02x MSN %d", psn, syndrome, msn)
 }
 
 // counts are the drop counters that are not 0.
@@ -248,8 +250,8 @@ func attacks() []attack {
 	for _, s := range []string{"RESET", "INIT", "ERR"} {
 		l = append(l, one("QP in "+s, 0, nil, "qp_state", false, to(s)))
 	}
-	l = append(l, one("PSN of another connection", 0x4000, []string{fmt.Sprintf("000704 RC_ACKNOWLEDGE %+d 60", 0)}, "out_of_sequence", false, to("bystander")),
-		one("rkey of another connection", 0, []string{fmt.Sprintf("000702 RC_ACKNOWLEDGE %+d 62", 0)}, "nak_access", false, to("RTR"), aim("other PD", 0)))
+	l = append(l, one("PSN of another connection", 0x4000, []string{fmt.Sprintf("000704 RC_ACKNOWLEDGE %+d 60 MSN 0", 0)}, "out_of_sequence", false, to("bystander")),
+		one("rkey of another connection", 0, []string{fmt.Sprintf("000702 RC_ACKNOWLEDGE %+d 62 MSN 0", 0)}, "nak_access", false, to("RTR"), aim("other PD", 0)))
 
 	// keys and ranges
 	access := []string{ack(0, 0x62)}
@@ -314,9 +316,7 @@ func attacks() []attack {
 		{"Last too short", 1, wrote("victim", 0, 256), []shot{{roce.RCWriteFirst, 256, 0, 300}, {roce.RCWriteLast, 43, 0, 0}}},
 		{"Last too long", 1, wrote("victim", 0, 256), []shot{{roce.RCWriteFirst, 256, 0, 300}, {roce.RCWriteLast, 45, 0, 0}}},
 		{"Last too early", 1, wrote("victim", 0, 256), []shot{{roce.RCWriteFirst, 256, 0, 768}, {roce.RCWriteLast, 256, 0, 0}}},
-		{"Middle in the place of Last", 1, wrote("victim", 0, 256), []shot{{roce.RCWriteFirst, 256, 0, 512}, {roce.RCWriteMiddle, 256, 0, 0}}},
-		{"more data than the RETH says", 2, wrote("victim", end-512, 512), []shot{{roce.RCWriteFirst, 256, end - 512, 512 + 0},
-			{roce.RCWriteLast, 256, 0, 0}, {roce.RCWriteLast, 256, 0, 0}}},
+		{"more data than the RETH says: Middle in the place of Last", 1, wrote("victim", 0, 256), []shot{{roce.RCWriteFirst, 256, 0, 512}, {roce.RCWriteMiddle, 256, 0, 0}}},
 		{"Middle without First", 0, nil, []shot{{roce.RCWriteMiddle, 256, 0, 512}}},
 		{"Last without First", 0, nil, []shot{{roce.RCWriteLast, 64, 0, 64}}},
 		{"Last with immediate without First", 0, nil, []shot{{roce.RCWriteLastImmediate, 64, 0, 64}}},
@@ -330,6 +330,8 @@ func attacks() []attack {
 	} {
 		l = append(l, burst(k.name, invalid(k.psn), "nak_inv_req", k.wr, k.s...))
 	}
+	l = append(l, burst("more data than the RETH says: Last behind Last", []string{acks(2, 0x61, 1)}, "nak_inv_req", wrote("victim", end-512, 512),
+		shot{roce.RCWriteFirst, 256, end - 512, 512}, shot{roce.RCWriteLast, 256, 0, 0}, shot{roce.RCWriteLast, 256, 0, 0}))
 	// these hold a receive when they are refused: it is lost, see TestRecvRefused for its completion
 	for _, k := range []struct {
 		name string
@@ -431,9 +433,9 @@ func attacks() []attack {
 	}
 
 	// no attacks: a limited member may talk to a full one, and a WRITE of nothing needs no key
-	fine := one("P_Key 0x7fff to a full member", 0, []string{ack(0, 0x1f)}, "", false, field(func(h *roce.Headers) { h.PKey = 0x7fff }))
+	fine := one("P_Key 0x7fff to a full member", 0, []string{acks(0, 0x1f, 1)}, "", false, field(func(h *roce.Headers) { h.PKey = 0x7fff }))
 	fine.drop, fine.wr = map[string]uint64{}, wrote("victim", 1024, 64)
-	fine2 := attack{name: "WRITE of nothing with a wrong key", say: []string{ack(0, 0x1f)}, drop: map[string]uint64{}, do: func(a *arena) {
+	fine2 := attack{name: "WRITE of nothing with a wrong key", say: []string{acks(0, 0x1f, 1)}, drop: map[string]uint64{}, do: func(a *arena) {
 		a.packet(roce.RCWriteOnly, wirePSN, nil, func(h *roce.Headers) { h.AckReq, h.RKey, h.VA = true, 0xdeadbeef, 0xdeadbeef })
 	}}
 	return append(l, fine, fine2)
@@ -474,7 +476,7 @@ func TestProtectionFromTheWire(t *testing.T) {
 				frame, err := h.Build(payload[:64], nil)
 				require.NoError(t, err)
 				require.NoError(t, a.port.Send(frame, 0, false))
-				require.Equal(t, []string{"000704 RC_ACKNOWLEDGE +0 1f"}, a.said())
+				require.Equal(t, []string{"000704 RC_ACKNOWLEDGE +0 1f MSN 1"}, a.said())
 				wrote("other PD", 100, 64)(a)
 				a.untouched()
 
@@ -488,7 +490,8 @@ func TestProtectionFromTheWire(t *testing.T) {
 				a.packet(roce.RCWriteOnly, psn, payload[:64], a.reth("victim", 5000, 64))
 				a.packet(roce.RCSendOnly, psn+1, payload[:9], func(h *roce.Headers) { h.AckReq = true })
 				said := a.said()
-				require.Equal(t, []string{ack(int((psn+1-wirePSN)&0xffffff), 0x1f)}, said[max(0, len(said)-1):])
+				msn := int((psn-wirePSN)&0xffffff) + 2 // what came before were messages of one packet
+				require.Equal(t, []string{acks(int((psn+1-wirePSN)&0xffffff), 0x1f, msn)}, said[max(0, len(said)-1):])
 				wrote("victim", 5000, 64)(a)
 				wrote("receive", 0, 9)(a)
 				a.untouched()
