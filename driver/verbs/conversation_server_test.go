@@ -202,16 +202,21 @@ var otherNaks = []struct {
 // end compares what is left of the conversation: memory, completions, state.
 func (s *server) end() {
 	s.poll()
-	done := s.c.Succeeded
+	done := func(id int) bool { return s.c.Succeeded(id) && !s.broken(id) }
 	if s.c.Client.Script {
 		s.memory(s.injected())
 	} else {
-		_, want := s.c.Memory(done)
+		client, want := s.c.Memory(done)
 		if s.c.Server.HasEnd {
 			require.Equal(s.t, s.c.Server.Word0, binary.LittleEndian.Uint64(want), "what the sidecar says of the memory and the model of it")
 		}
 		if n := s.partial(); n > 0 {
 			copy(want[rxetest.RecvAt:][:n], s.buf.Bytes()[rxetest.RecvAt:])
+			for id, o := range s.c.Ops { // what came whole lies above it
+				if o.Name[0] == 's' && done(id) {
+					copy(want[rxetest.RecvAt:], client[rxetest.Local(id):][:o.Len])
+				}
+			}
 		}
 		s.memory(want)
 	}
@@ -229,14 +234,34 @@ func (s *server) end() {
 	require.Equal(s.t, state, info.State)
 }
 
-// partial is how many bytes of a receive may hold the beginning of a message that was refused.
-func (s *server) partial() int {
-	for id, o := range s.c.Ops {
-		if o.Name[0] == 's' && !s.c.Succeeded(id) {
-			return s.me.RecvLen / s.me.MTU * s.me.MTU
+// broken tells that a packet of an operation was lost and nobody asked for it again.
+func (s *server) broken(id int) bool {
+	if s.c.Service == roce.ServiceRC {
+		return false
+	}
+	plan := s.c.Requests()
+	for i := range s.c.Packets {
+		for _, r := range plan {
+			if p := &s.c.Packets[i]; p.Lost && p.PSN == r.PSN && r.Op == id {
+				return true
+			}
 		}
 	}
-	return 0
+	return false
+}
+
+// partial is how many bytes of a receive may hold the beginning of a message that was refused or broken.
+func (s *server) partial() (n int) {
+	for id, o := range s.c.Ops {
+		switch {
+		case o.Name[0] != 's':
+		case !s.c.Succeeded(id):
+			n = s.me.RecvLen / s.me.MTU * s.me.MTU
+		case s.broken(id):
+			n = o.Len
+		}
+	}
+	return n
 }
 
 func (s *server) completions() {

@@ -97,7 +97,7 @@ var notYet = map[string]string{
 	"server wmw": "memory windows", "server inv": "invalidate responder", "server sbadinv": "invalidate responder",
 	"client r": "READ requester", "client fa": "atomic requester", "client cas": "atomic requester",
 	"client inv": "invalidate requester", "client sbadinv": "invalidate requester",
-	"server UC": "UC", "client UC": "UC", "server UD": "UD", "client UD": "UD",
+	"server UD": "UD", "client UD": "UD",
 }
 
 // missing gives what a conversation needs and the NIC does not have.
@@ -187,23 +187,31 @@ func newPlayer(t *testing.T, c *rxetest.Conversation, role string, width int, us
 	} else {
 		copy(p.buf.Bytes(), rxetest.ClientBuffer())
 	}
-	p.qp, err = p.pd.CreateQP(verbs.QPConfig{SendCQ: p.cq, MaxSendWR: 256, MaxRecvWR: 256, SignalAll: true})
-	require.NoError(t, err)
-	mtu, err := verbs.MTUFromBytes(p.me.MTU)
-	require.NoError(t, err)
-	access := verbs.Access(p.me.Access) &^ verbs.AccessLocalWrite
-	for _, a := range []verbs.QPAttr{
-		{State: verbs.Of(verbs.StateInit), Access: &access},
-		{State: verbs.Of(verbs.StateRTR), PathMTU: &mtu, DestQPN: verbs.Of(peer.QPN + p.me.QPNOffset), RQPSN: &peer.PSN,
-			AH: &verbs.AHAttr{DGID: peer.IP, DMAC: net.HardwareAddr(peer.MAC[:]), TrafficClass: p.me.TrafficClass,
-				FlowLabel: p.me.FlowLabel},
-			MinRNRTimer: &p.me.RNRTimer, MaxDestRdAtomic: &p.me.RdAtomic},
-		{State: verbs.Of(verbs.StateRTS), SQPSN: &p.me.PSN, Timeout: &p.me.Timeout, RetryCnt: &p.me.Retry,
-			RNRRetry: &p.me.RNRRetry, MaxRdAtomic: &p.me.RdAtomic},
-	} {
-		require.NoError(t, p.qp.Modify(a))
-	}
+	p.connect(peer)
 	return p
+}
+
+// connect makes the QP as vt does.
+func (p *player) connect(peer *rxetest.Side) {
+	p.t.Helper()
+	types := map[roce.Service]verbs.QPType{roce.ServiceRC: verbs.TypeRC, roce.ServiceUC: verbs.TypeUC}
+	var err error
+	p.qp, err = p.pd.CreateQP(verbs.QPConfig{Type: types[p.c.Service], SendCQ: p.cq, MaxSendWR: 256, MaxRecvWR: 256, SignalAll: true})
+	require.NoError(p.t, err)
+	mtu, err := verbs.MTUFromBytes(p.me.MTU)
+	require.NoError(p.t, err)
+	access := verbs.Access(p.me.Access) &^ verbs.AccessLocalWrite
+	init := verbs.QPAttr{State: verbs.Of(verbs.StateInit), Access: &access}
+	rtr := verbs.QPAttr{State: verbs.Of(verbs.StateRTR), PathMTU: &mtu, DestQPN: verbs.Of(peer.QPN + p.me.QPNOffset), RQPSN: &peer.PSN,
+		AH: &verbs.AHAttr{DGID: peer.IP, DMAC: net.HardwareAddr(peer.MAC[:]), TrafficClass: p.me.TrafficClass, FlowLabel: p.me.FlowLabel}}
+	rts := verbs.QPAttr{State: verbs.Of(verbs.StateRTS), SQPSN: &p.me.PSN}
+	if p.c.Service == roce.ServiceRC {
+		rtr.MinRNRTimer, rtr.MaxDestRdAtomic = &p.me.RNRTimer, &p.me.RdAtomic
+		rts.Timeout, rts.RetryCnt, rts.RNRRetry, rts.MaxRdAtomic = &p.me.Timeout, &p.me.Retry, &p.me.RNRRetry, &p.me.RdAtomic
+	}
+	for _, a := range []verbs.QPAttr{init, rtr, rts} {
+		require.NoError(p.t, p.qp.Modify(a))
+	}
 }
 
 // allow tells whether the difference may be made in this conversation, and notes that it was.

@@ -16,7 +16,7 @@ import (
 	"github.com/openrnic/openrnic/driver/verbs/rxetest"
 )
 
-// TestFlows gives the NIC what RC QPs of Linux rxe were asked for by rping, perftest, the pingpong programs and others.
+// TestFlows gives the NIC what RC and UC QPs of Linux rxe were asked for by rping, perftest, the pingpong programs and others.
 // Its answers must be rxe's. What memory held is not known: what READs and atomics found there is put there before
 // they come, and whatever SENDs and WRITEs bring must be found there afterwards.
 func TestFlows(t *testing.T) {
@@ -134,21 +134,21 @@ func (s *flowServer) expect(q *rxetest.Packet) {
 		s.epsn = (s.epsn + (q.DMALen-1)/mtu) & 0xffffff
 	}
 	payload := q.Payload(q.Frame)
-	switch op := q.Opcode; {
+	switch op := q.Opcode & 0x1f; {
 	case op <= roce.RCSendOnlyImmediate:
 		if s.now = append(s.now, payload...); op != roce.RCSendFirst && op != roce.RCSendMiddle {
 			s.sent = append(s.sent, s.now)
 			s.now = nil
 		}
 	case op >= roce.RCWriteFirst && op <= roce.RCWriteOnlyImmediate:
-		if op.Has(roce.ExtRETH) {
+		if q.Opcode.Has(roce.ExtRETH) {
 			s.va, s.rkey = q.VA, q.RKey
 		}
 		if len(payload) > 0 {
 			copy(s.at(s.rkey, s.va), payload)
 			s.va += uint64(len(payload))
 		}
-		if op.Has(roce.ExtImmDt) {
+		if q.Opcode.Has(roce.ExtImmDt) {
 			s.sent = append(s.sent, nil)
 		}
 	case op == roce.RCReadRequest:
@@ -160,7 +160,7 @@ func (s *flowServer) expect(q *rxetest.Packet) {
 			}
 		}
 		copy(s.mrs[q.RKey].Bytes(), s.shadow[q.RKey])
-	case op.Has(roce.ExtAtomicETH):
+	case q.Opcode.Has(roce.ExtAtomicETH):
 		w := s.at(q.RKey, q.VA)
 		if !s.known[q.VA] {
 			s.known[q.VA] = true

@@ -152,13 +152,14 @@ func TestFlowsAreFound(t *testing.T) {
 				continue
 			}
 			answers++
+			require.Equal(t, roce.ServiceRC, f.Service)
 			require.Equal(t, f.Client.QPN, p.DestQP)
 			require.Equal(t, f.Server.IP, p.SrcIP)
 		}
 	}
 	require.Len(t, names, len(all))
 	t.Logf("%d flows, %d requests, %d answers", len(all), requests, answers)
-	require.Len(t, all, 84)
+	require.Equal(t, 94, len(all))
 	for _, f := range all {
 		if f.Name == "rxe61_write_bw_2qp_bidir/0" {
 			require.Len(t, f.Regions, 1)

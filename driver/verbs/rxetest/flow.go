@@ -11,7 +11,7 @@ import (
 	"github.com/openrnic/openrnic/driver/roce"
 )
 
-// Flow is what one RC QP was asked for, and what it answered, in a capture of any tool. Unlike a [Conversation] it is
+// Flow is what one RC or UC QP was asked for, and what it answered, in a capture of any tool. Unlike a [Conversation] it is
 // found in the packets alone: nobody says what memory held or what was posted.
 type Flow struct {
 	Conversation
@@ -25,9 +25,9 @@ type Region struct {
 	Len  int
 }
 
-// request tells the opcodes that an RC requester sends.
+// request tells the opcodes that a requester sends.
 func request(op roce.Opcode) bool {
-	return op.Service() == roce.ServiceRC && !op.Has(roce.ExtAETH) && op != roce.RCReadResponseMiddle
+	return !op.Has(roce.ExtAETH) && op != roce.RCReadResponseMiddle
 }
 
 // Flows finds the flows of the captures without a .txt, in order of names.
@@ -64,7 +64,7 @@ func flows(name string, packets []Packet) (l []*Flow) {
 	by := map[key]*Flow{}
 	for i := range packets {
 		p := packets[i]
-		if p.Reason != roce.ReasonNone || p.Opcode.Service() != roce.ServiceRC {
+		if p.Reason != roce.ReasonNone || p.Opcode.Service() > roce.ServiceUC {
 			continue
 		}
 		if request(p.Opcode) {
@@ -72,17 +72,20 @@ func flows(name string, packets []Packet) (l []*Flow) {
 			if f == nil {
 				f = &Flow{}
 				f.Name = fmt.Sprintf("%s/%d", name, len(l))
-				f.Service = roce.ServiceRC
+				f.Service = p.Opcode.Service()
 				f.addresses(&p, true)
 				f.Client.PSN, f.Server.QPN = p.PSN, p.DestQP
 				f.Server.MTU, f.Server.Access, f.Server.RNRTimer, f.Server.RdAtomic = 1024, 0xf, 12, 16
+				if f.Service == roce.ServiceUC {
+					f.Client.QPN = 0x11 // nobody answers it: any number will do
+				}
 				by[key{p.DstIP, p.DestQP}] = f
 				l = append(l, f)
 			}
 			p.FromClient = true
 			f.Packets = append(f.Packets, p)
 			f.grow(&p)
-			if p.Opcode == roce.RCSendFirst || p.Opcode == roce.RCWriteFirst {
+			if op := p.Opcode & 0x1f; op == roce.RCSendFirst || op == roce.RCWriteFirst {
 				f.Server.MTU = p.PayloadLen
 			}
 			continue
