@@ -12,6 +12,7 @@ import (
 	"os"
 	"path/filepath"
 	"runtime"
+	"slices"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -86,7 +87,7 @@ this one.`,
 		},
 	}
 	cmd.Flags().StringVar(&file, "json", "", "also write the figures to this `file`, an array of {name, value, unit, goal, met}")
-	cmd.Flags().StringVar(&only, "only", "", "measure one `part`: goodput, rate, latency or simulation")
+	cmd.Flags().StringVar(&only, "only", "", "measure one `part`: goodput, rate, latency, driver or simulation")
 	cmd.Flags().BoolVar(&strict, "strict", false, "exit 1 if a goal is not met")
 	return cmd
 }
@@ -113,11 +114,16 @@ var benchParts = []struct {
 	{"goodput", func(b *benchmark) error { return b.goodput(512, 4096, 97) }},
 	{"goodput", func(b *benchmark) error { return b.goodput(512, 1024, 95) }},
 	{"goodput", func(b *benchmark) error { return b.goodput(64, 1024, 95) }},
+	{"goodput", (*benchmark).traffic},
+	{"goodput", func(b *benchmark) error { return b.lossy(512) }},
 	{"rate", func(b *benchmark) error { return b.smallMessages(512) }},
 	{"rate", func(b *benchmark) error { return b.parserRate(512, 40) }},
 	{"rate", func(b *benchmark) error { return b.parserRate(64, 0) }},
 	{"latency", func(b *benchmark) error { return b.latency(512) }},
 	{"latency", func(b *benchmark) error { return b.latency(64) }},
+	{"latency", func(b *benchmark) error { return b.sendLatency(512) }},
+	{"latency", func(b *benchmark) error { return b.sendLatency(64) }},
+	{"driver", (*benchmark).driver},
 	{"simulation", func(b *benchmark) error { return b.simulation(512, 220e3) }},
 	{"simulation", func(b *benchmark) error { return b.simulation(64, 1.5e6) }},
 }
@@ -135,7 +141,7 @@ func (b *benchmark) run(only string) error {
 		}
 	}
 	if !ran {
-		return usageErrorf("--only %s: there are goodput, rate, latency and simulation", only)
+		return usageErrorf("--only %s: there are goodput, rate, latency, driver and simulation", only)
 	}
 	return nil
 }
@@ -168,7 +174,7 @@ func streamOneQP(width, mtuBytes, message, messages, depth int) (*verbstest.Pair
 	if err != nil {
 		return nil, nil, err
 	}
-	s, err := newStream(p, 1, mtu, message, depth)
+	s, err := newStream(p, 0, verbs.OpRDMAWrite, 1, mtu, message, depth)
 	if err == nil {
 		s.Messages = messages
 		var res *verbstest.StreamResult
@@ -179,26 +185,228 @@ func streamOneQP(width, mtuBytes, message, messages, depth int) (*verbstest.Pair
 	return nil, nil, errors.Join(err, p.Close())
 }
 
-// newStream connects QPs and makes regions of one message per QP and slot.
-func newStream(p *verbstest.Pair, qps int, mtu verbs.MTU, message, depth int) (*verbstest.Stream, error) {
+// newStream connects QPs and makes regions of one message per slot, for a stream that host from sends.
+func newStream(p *verbstest.Pair, from int, op verbs.Opcode, qps int, mtu verbs.MTU, message, depth int) (*verbstest.Stream, error) {
 	n := message * depth
-	src, err := p.Hosts[0].PD.AllocMR(n, verbs.AccessLocalWrite)
+	src, err := p.Hosts[from].PD.AllocMR(n, verbs.AccessLocalWrite)
 	if err != nil {
 		return nil, err
 	}
-	dst, err := p.Hosts[1].PD.AllocMR(n, verbs.AccessLocalWrite|verbs.AccessRemoteWrite)
+	dst, err := p.Hosts[1-from].PD.AllocMR(n, verbs.AccessLocalWrite|verbs.AccessRemoteWrite)
 	if err != nil {
 		return nil, err
 	}
-	s := &verbstest.Stream{Pair: p, From: p.Hosts[0], Src: src, Dst: dst, Bytes: n, Message: message, Depth: depth}
+	s := &verbstest.Stream{Pair: p, From: p.Hosts[from], Op: op, Src: src, Dst: dst, Bytes: n, Message: message, Depth: depth}
+	qcfg := verbs.QPConfig{MaxSendWR: depth}
+	if op == verbs.OpSend {
+		qcfg.MaxRecvWR = verbstest.RecvDepth(depth)
+	}
 	for range qps {
-		qp, _, err := p.Connect(verbs.QPConfig{MaxSendWR: depth}, verbs.ConnectConfig{PathMTU: mtu})
+		a, b, err := p.Connect(qcfg, verbs.ConnectConfig{PathMTU: mtu, Timeout: verbs.Of(uint8(benchTimeout))})
 		if err != nil {
 			return nil, err
 		}
-		s.QPs = append(s.QPs, qp)
+		if from == 1 {
+			a, b = b, a
+		}
+		s.QPs, s.Peers = append(s.QPs, a), append(s.Peers, b)
 	}
 	return s, nil
+}
+
+// benchTimeout is the code of the transport timer: 4.2 ms, which matters where frames are lost.
+const benchTimeout = 10
+
+// traffic: goodput of SENDs, of many QPs, and of both directions at once, at 512 bit.
+func (b *benchmark) traffic() error {
+	const width = 512
+	for _, c := range []struct {
+		name           string
+		op             verbs.Opcode
+		qps, mtu       int
+		message        int
+		depth          int
+		messages       int
+		bothDirections bool
+		goal           float64 // % of theoretical goodput
+	}{
+		{"SEND 1 MB, 1 QP", verbs.OpSend, 1, 4096, 1 << 20, 2, 8, false, 97},
+		{"SEND 1 MB, 1 QP", verbs.OpSend, 1, 1024, 1 << 20, 2, 8, false, 95},
+		{"SEND 64 KB, 64 QPs", verbs.OpSend, 64, 4096, 64 << 10, 2, 256, false, 97},
+		{"WRITE 64 KB, 64 QPs", verbs.OpRDMAWrite, 64, 4096, 64 << 10, 2, 256, false, 97},
+		{"WRITE 64 KB, 8 QPs, both directions at once", verbs.OpRDMAWrite, 8, 4096, 64 << 10, 4, 128, true, 95},
+	} {
+		err := func() error {
+			p, err := verbstest.New(verbstest.Config{Width: width})
+			if err != nil {
+				return err
+			}
+			defer p.Close()
+			mtu, err := verbs.MTUFromBytes(c.mtu)
+			if err != nil {
+				return err
+			}
+			var streams []*verbstest.Stream
+			for from := range map[bool]int{false: 1, true: 2}[c.bothDirections] {
+				s, err := newStream(p, from, c.op, c.qps, mtu, c.message, c.depth)
+				if err != nil {
+					return err
+				}
+				s.Messages = c.messages
+				streams = append(streams, s)
+			}
+			if err := verbstest.RunStreams(streams...); err != nil {
+				return err
+			}
+			sum := 0.0
+			for _, s := range streams {
+				sum += s.Result().Gbps()
+			}
+			limit := float64(len(streams)) * theoreticalGbps(p.LinkMbps(), c.message, c.mtu, false)
+			name := fmt.Sprintf("%s, MTU %d, %d bit", c.name, c.mtu, width)
+			b.add(name+": goodput", sum, "Gb/s", 0)
+			b.add(name+": of theoretical goodput", 100*sum/limit, "%", c.goal)
+			return nil
+		}()
+		if err != nil {
+			return fmt.Errorf("%s: %w", c.name, err)
+		}
+	}
+	return nil
+}
+
+// lossy compares the goodput of 64 QPs on a link that loses 1 % of all frames with that on one that loses none.
+func (b *benchmark) lossy(width int) error {
+	var gbps [2]float64
+	for i, rules := range [][]fabric.Rule{nil, fabric.Loss(0.01)} {
+		err := func() error {
+			p, err := verbstest.New(verbstest.Config{Width: width, Sim: func(s *cosim.PairConfig) { s.Rules = rules }})
+			if err != nil {
+				return err
+			}
+			defer p.Close()
+			s, err := newStream(p, 0, verbs.OpRDMAWrite, 64, verbs.MTU4096, 64<<10, 4)
+			if err != nil {
+				return err
+			}
+			s.Messages = 1024
+			res, err := s.Run()
+			if err == nil {
+				gbps[i] = res.Gbps()
+			}
+			return err
+		}()
+		if err != nil {
+			return err
+		}
+	}
+	name := fmt.Sprintf("WRITE 64 KB, 64 QPs, MTU 4096, %d bit, 1%% of frames lost", width)
+	b.add(name+": goodput", gbps[1], "Gb/s", 0)
+	b.add(name+": of that without loss", 100*gbps[1]/gbps[0], "%", 0)
+	return nil
+}
+
+// sendLatency is half the round trip of 8-byte SENDs, from posting to the receive completion.
+func (b *benchmark) sendLatency(width int) error {
+	clock := simtime.Time(model.DefaultConfig(width).ClockPS)
+	p, err := verbstest.New(verbstest.Config{Width: width, Sim: func(s *cosim.PairConfig) { s.Window = clock }})
+	if err != nil {
+		return err
+	}
+	defer p.Close()
+	for _, inline := range []bool{false, true} {
+		a, z, err := p.Connect(verbs.QPConfig{MaxSendWR: verbstest.PingPongDepth, MaxRecvWR: verbstest.PingPongDepth, MaxInlineData: 8}, verbs.ConnectConfig{})
+		if err != nil {
+			return err
+		}
+		pp := verbstest.PingPong{Pair: p, QPs: [2]*verbs.QP{a, z}, Op: verbs.OpSend, Inline: inline, Message: 8, Rounds: 50}
+		for i, h := range p.Hosts {
+			if pp.Src[i], err = h.PD.AllocMR(8, verbs.AccessLocalWrite); err != nil {
+				return err
+			}
+			if pp.Dst[i], err = h.PD.AllocMR(8, verbs.AccessLocalWrite); err != nil {
+				return err
+			}
+		}
+		times, err := pp.Run()
+		if err != nil {
+			return err
+		}
+		slices.Sort(times)
+		name := "8 B SEND"
+		if inline {
+			name = "8 B SEND inline"
+		}
+		b.add(fmt.Sprintf("%s, %d bit: post to receive completion (half round trip)", name, width), float64(times[len(times)/2])/2e6, "us", 0)
+	}
+	return nil
+}
+
+// driver measures what posting and polling cost the program, without the time that the simulation takes: stores to the
+// NIC are queued, and completions are there before they are polled.
+func (b *benchmark) driver() error {
+	const batch, rounds = 64, 40
+	p, err := verbstest.New(verbstest.Config{Width: 512})
+	if err != nil {
+		return err
+	}
+	defer p.Close()
+	s, err := newStream(p, 0, verbs.OpRDMAWrite, 1, verbs.MTU1024, 8, batch)
+	if err != nil {
+		return err
+	}
+	wrs := make([]verbs.SendWR, batch)
+	for i := range wrs {
+		wrs[i] = verbs.SendWR{WRID: uint64(i), Opcode: verbs.OpRDMAWrite, Flags: verbs.SendSignaled, SGEs: []verbs.SGE{s.Src.SGE(8*i, 8)},
+			RemoteAddr: s.Dst.Addr(), RKey: s.Dst.RKey()}
+	}
+	wcs := make([]verbs.WC, batch)
+	var post, build, poll time.Duration
+	var mallocs uint64
+	measure := func(d *time.Duration, f func() error) error {
+		var before, after runtime.MemStats
+		runtime.ReadMemStats(&before)
+		start := time.Now()
+		err := f()
+		*d += time.Since(start)
+		runtime.ReadMemStats(&after)
+		mallocs += after.Mallocs - before.Mallocs
+		return err
+	}
+	for i := range 2 * rounds {
+		var err error
+		if i%2 == 0 {
+			err = measure(&post, func() error { _, err := s.QPs[0].PostSend(wrs...); return err })
+		} else {
+			err = measure(&build, func() error {
+				q := s.QPs[0].Begin()
+				for k := range batch {
+					q.Write(s.Dst.Addr(), s.Dst.RKey()).SGE(s.Src.SGE(8*k, 8)).Signaled().ID(uint64(k))
+				}
+				return q.Ring()
+			})
+		}
+		if err != nil {
+			return err
+		}
+		if err := p.Sim.Engine.Advance(100 * simtime.Microsecond); err != nil {
+			return err
+		}
+		n := 0
+		err = measure(&poll, func() error { var err error; n, err = p.Hosts[0].CQ.Poll(wcs); return err })
+		if err != nil {
+			return err
+		}
+		if n != batch {
+			return fmt.Errorf("bench: %d of %d completions after 100 us", n, batch)
+		}
+	}
+	per := func(d time.Duration, n int) float64 { return float64(d.Nanoseconds()) / float64(n*batch) }
+	b.add("driver: PostSend, 64 WRITEs, one doorbell", per(post, rounds), "ns per work request", 0)
+	b.add("driver: Begin, 64 Write, Ring", per(build, rounds), "ns per work request", 0)
+	b.add("driver: Poll, 64 completions", per(poll, 2*rounds), "ns per completion", 0)
+	b.add("driver: allocations of all of these", float64(mallocs)/(4*rounds*batch), "per operation", 0)
+	return nil
 }
 
 // smallMessages: message rate of 64-byte WRITEs over 16 QPs; the scale issue has goals for it.
@@ -208,7 +416,7 @@ func (b *benchmark) smallMessages(width int) error {
 		return err
 	}
 	defer p.Close()
-	s, err := newStream(p, 16, verbs.MTU1024, 64, 64)
+	s, err := newStream(p, 0, verbs.OpRDMAWrite, 16, verbs.MTU1024, 64, 64)
 	if err != nil {
 		return err
 	}
@@ -319,7 +527,7 @@ func (b *benchmark) latency(width int) error {
 		return err
 	}
 	defer p.Close()
-	s, err := newStream(p, 1, verbs.MTU1024, 8, 1)
+	s, err := newStream(p, 0, verbs.OpRDMAWrite, 1, verbs.MTU1024, 8, 1)
 	if err != nil {
 		return err
 	}
@@ -437,7 +645,7 @@ func (b *benchmark) simulation(width int, goal float64) error {
 		if width == 64 {
 			mtu, messages = verbs.MTU1024, 16
 		}
-		s, err := newStream(p, 4, mtu, message, 4)
+		s, err := newStream(p, 0, verbs.OpRDMAWrite, 4, mtu, message, 4)
 		if err != nil {
 			return err
 		}

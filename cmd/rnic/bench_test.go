@@ -21,6 +21,8 @@ func TestBenchOfTheRTLMeetsItsGoals(t *testing.T) {
 	require.NoError(t, b.goodput(64, 1024, 95))
 	require.NoError(t, b.parserRate(512, 40))
 	require.NoError(t, b.latency(512))
+	require.NoError(t, b.traffic())
+	require.NoError(t, b.sendLatency(512))
 	for _, r := range b.rows {
 		require.True(t, r.Met, "%+v", r)
 	}
@@ -32,6 +34,15 @@ func TestBenchOfTheRTLMeetsItsGoals(t *testing.T) {
 	require.NoError(t, json.Unmarshal(data, &rows))
 	require.Equal(t, b.rows, rows)
 	require.Contains(t, string(data), `"goal": 97`)
+}
+
+// Posting and polling allocate nothing.
+func TestBenchOfTheDriver(t *testing.T) {
+	var out strings.Builder
+	b := &benchmark{out: &out}
+	require.NoError(t, b.driver())
+	require.Len(t, b.rows, 4)
+	require.Less(t, b.rows[3].Value, 0.01, "allocations per operation") // the runtime's own
 }
 
 // A goal that is missed says so and fails with --strict.
