@@ -44,7 +44,7 @@ lint-rtl: tools ## Verilator -Wall at every datapath width
 	  echo "ok   lint rnic_core DataW=$$w"; done
 
 lint-go: tools ## gofmt, vet, staticcheck
-	@out=$$(gofmt -l cmd cosim driver hw verilator 2>/dev/null); [ -z "$$out" ] || { echo "gofmt: $$out"; exit 1; }
+	@out=$$(gofmt -l cmd cosim driver examples hw verilator 2>/dev/null); [ -z "$$out" ] || { echo "gofmt: $$out"; exit 1; }
 	@$(GO) vet ./... && $(GO) tool staticcheck ./... && echo "ok   gofmt, vet, staticcheck"
 
 test: ## every test: generated files, lint, RTL benches, Go and co-simulation tests

@@ -131,6 +131,8 @@ type soakPair struct {
 	killed bool         // both are in ERR
 	calm   simtime.Time // when nothing of this life is on the link any more
 	lives  int
+	uc     bool         // unreliable: messages may be lost, repeated or reordered, but those that arrive are right
+	posted simtime.Time // when work requests were last posted
 }
 
 type soak struct {
@@ -211,9 +213,12 @@ func newSoak(t *testing.T, width int, seed uint64, faulty bool) *soak {
 			src[h] = append(src[h], mr)
 		}
 	}
-	for i := range 12 {
-		sp := &soakPair{mtu: verbs.MTU(1 + i%5)}
+	for i := range 14 {
+		sp := &soakPair{mtu: verbs.MTU(1 + i%5), uc: i >= 12}
 		sp.qcfg = verbs.QPConfig{MaxSendWR: soakDepth, MaxSendSGE: 1 + i%4, MaxRecvWR: soakDepth, MaxRecvSGE: 1 + (i/2)%4, MaxInlineData: 96 * (i % 2)}
+		if sp.uc {
+			sp.qcfg.Type = verbs.TypeUC
+		}
 		sp.a, sp.b = &soakQP{pair: sp, name: fmt.Sprintf("pair %d, NIC 0", i)}, &soakQP{pair: sp, name: fmt.Sprintf("pair %d, NIC 1", i)}
 		sp.a.peer, sp.b.peer = sp.b, sp.a
 		slot := 2*sp.mtu.Bytes() + 700
@@ -282,7 +287,12 @@ func (s *soak) run(count int) {
 	t := s.t
 	wcs := make([]verbs.WC, 16)
 	quiet := s.p.Now()
+	told := 0
 	for {
+		if s.posted-told >= 5000 {
+			told = s.posted
+			t.Logf("%d posted, %d done, %v simulated", s.posted, s.completed, s.p.Now())
+		}
 		for range 3 {
 			sp := s.pairs[s.rng.IntN(len(s.pairs))]
 			q := sp.a
@@ -323,7 +333,10 @@ func (s *soak) run(count int) {
 			if sp.ending {
 				s.end(sp)
 			}
-			if sp.ending || len(sp.a.out)+len(sp.b.out)+len(sp.a.inbox)+len(sp.b.inbox) > 0 {
+			if sp.uc && s.p.Now()-sp.posted < soakDrain { // what is on its way may arrive
+				done = false
+			}
+			if sp.ending || len(sp.a.out)+len(sp.b.out) > 0 || !sp.uc && len(sp.a.inbox)+len(sp.b.inbox) > 0 {
 				done = false
 			}
 		}
@@ -338,7 +351,7 @@ func (s *soak) run(count int) {
 	require.NoError(t, s.p.Sim.Engine.Advance(2*soakDrain)) // nothing late does any harm
 	for _, sp := range s.pairs {
 		for _, q := range []*soakQP{sp.a, sp.b} {
-			q.compare(nil)
+			q.compare(q.uncertain)
 			q.checkSent()
 		}
 	}
@@ -421,7 +434,11 @@ func (s *soak) postSends(q *soakQP, count int) {
 	n := min(1+s.rng.IntN(min(room, 5)), count-s.posted)
 	var wrs []*soakWR
 	for i := range n {
-		w := s.make(q, s.pick())
+		op := s.pick()
+		for q.pair.uc && op.fails != 0 { // nobody would tell
+			op = s.pick()
+		}
+		w := s.make(q, op)
 		w.signaled = i == n-1 || s.rng.IntN(2) == 0
 		if w.signaled {
 			w.wr.Flags |= verbs.SendSignaled
@@ -468,6 +485,7 @@ func (s *soak) postSends(q *soakQP, count int) {
 	}
 	q.out = append(q.out, wrs...)
 	s.posted += n
+	q.pair.posted = s.p.Now()
 	s.cover.receives(q.hostIndex(s), q.peer.qp.QPN(), len(q.peer.recvs) > 0)
 }
 
@@ -572,7 +590,7 @@ func (s *soak) sendDone(q *soakQP, wc *verbs.WC) {
 		s.succeeded(w)
 		if overlap := slices.ContainsFunc(q.out, func(x *soakWR) bool {
 			return x.op.target && x.off < w.off+len(w.data) && w.off < x.off+len(x.data)
-		}); w.op.target && !overlap {
+		}); w.op.target && !overlap && !q.pair.uc {
 			q.same("target of "+w.op.name, q.dst.Bytes(), q.mem, w.off, len(w.data))
 		}
 		return
@@ -596,11 +614,14 @@ func (s *soak) sendDone(q *soakQP, wc *verbs.WC) {
 }
 
 func (s *soak) succeeded(w *soakWR) {
-	if w.op.target {
+	switch {
+	case w.q.pair.uc && w.op.target:
+		w.q.uncertain = append(w.q.uncertain, [2]int{w.off, len(w.data)})
+	case w.op.target:
 		copy(w.q.mem[w.off:], w.data)
 	}
 	if w.msg != nil {
-		w.msg.acked = true
+		w.msg.acked = !w.q.pair.uc
 	}
 	s.completed++
 	s.byOp[w.op.name]++
@@ -620,6 +641,13 @@ func (s *soak) recvDone(q *soakQP, wc *verbs.WC) {
 		copy(q.rmem[r.slot*size:][:size], q.slots.Bytes()[r.slot*size:]) // it may have begun to fill
 		s.flushed++
 		return
+	}
+	if q.pair.uc { // any that was sent: the service lets links lose, repeat and reorder whole messages
+		sent := q.peer.sent
+		if at := slices.IndexFunc(sent, func(m *soakMsg) bool { return q.fits(m, r, wc) }); at >= 0 {
+			q.inbox = sent[at:]
+		}
+		copy(q.rmem[r.slot*size:][:size], q.slots.Bytes()[r.slot*size:]) // also what lost messages left behind
 	}
 	require.NotEmpty(t, q.inbox, "%s: a message arrived that was not sent: %+v", q.name, *wc)
 	m := q.inbox[0]
@@ -647,6 +675,22 @@ func (s *soak) recvDone(q *soakQP, wc *verbs.WC) {
 	s.byOp["RECV"]++
 }
 
+// fits tells whether the completion may be that of the message.
+func (q *soakQP) fits(m *soakMsg, r *soakRecv, wc *verbs.WC) bool {
+	if m.length != int(wc.ByteLen) || m.withImm != wc.WithImm || m.withImm && m.imm != wc.Imm || (m.op == verbs.OpRDMAWriteImm) != (wc.Opcode == verbs.WCRecvRDMAWithImm) {
+		return false
+	}
+	data := m.data
+	for _, g := range r.sges {
+		n := min(len(data), int(g.Length))
+		if !bytes.Equal(data[:n], q.slots.Bytes()[g.Addr-q.slots.Addr():][:n]) {
+			return false
+		}
+		data = data[n:]
+	}
+	return true
+}
+
 // same compares n bytes of memory with the model.
 func (q *soakQP) same(what string, mem, want []byte, off, n int) {
 	q.t.Helper()
@@ -662,6 +706,12 @@ func (q *soakQP) compare(uncertain [][2]int) {
 	q.t.Helper()
 	for _, u := range uncertain {
 		copy(q.mem[u[0]:u[0]+u[1]], q.dst.Bytes()[u[0]:])
+	}
+	if q.pair.uc { // a message that lost a packet leaves the others in the receive
+		size := q.slots.Len() / soakDepth
+		for _, r := range q.recvs {
+			copy(q.rmem[r.slot*size:][:size], q.slots.Bytes()[r.slot*size:])
+		}
 	}
 	q.same("target region", q.dst.Bytes(), q.mem, 0, len(q.mem))
 	q.same("receive slots", q.slots.Bytes(), q.rmem, 0, len(q.rmem))
