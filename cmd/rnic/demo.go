@@ -224,9 +224,9 @@ func runDemo(out, notes io.Writer, c demoConfig) (err error) {
 	c.faults.print(out, p.Sim.Link)
 	printPerf(out, p, res, c.message, c.mtu, c.ipv6)
 	evaluated := after.CyclesRun - before.CyclesRun
-	fmt.Fprintf(out, "simulation: %.1f s, %.0f cycles/s per NIC (%d of %d cycles evaluated), %.2f MB/s\n", took.Seconds(),
+	fmt.Fprintf(out, "simulation: %.1f s, %.0f cycles/s per NIC (%d of %d cycles evaluated), %.2f MB/s; seed %d\n", took.Seconds(),
 		float64(evaluated)/took.Seconds(), evaluated, evaluated+after.CyclesSkipped-before.CyclesSkipped,
-		float64(len(data))/1e6/took.Seconds())
+		float64(len(data))/1e6/took.Seconds(), c.seed)
 	if c.write != "" {
 		fmt.Fprintf(out, "capture: %s (look at it with: rnic decode %s, or Wireshark)\n", c.write, c.write)
 	}

@@ -52,6 +52,7 @@ type perfOptions struct {
 	size, iters, qps, mtu, depth, inline, timeout int
 	all, bidir                                    bool
 	duration                                      string
+	connection                                    string // RC, UC
 }
 
 func (o *perfOptions) add(f *pflag.FlagSet, t *perfTest) {
@@ -64,6 +65,7 @@ func (o *perfOptions) add(f *pflag.FlagSet, t *perfTest) {
 	f.IntVarP(&o.iters, "iters", "n", 0, "messages, or round trips (default 1000; 100 for bandwidth at 64 bit)")
 	f.StringVarP(&o.duration, "duration", "D", "", "instead of -n, run for this `time` of simulation: 200us, or seconds as a number")
 	f.IntVarP(&o.mtu, "mtu", "m", 0, "path MTU in `bytes`, 256 to 4096 (default 4096 at 512 bit, 1024 at 64 bit)")
+	f.StringVarP(&o.connection, "connection", "c", "RC", "connection `type`: RC or UC")
 	f.IntVarP(&o.timeout, "qp-timeout", "u", 14, "transport timer is 4 us * 2^`code`, 0 to 31")
 	if t.inline {
 		f.IntVarP(&o.inline, "inline_size", "I", 0, "messages of up to this many `bytes` are posted inline, 96 at most")
@@ -91,12 +93,15 @@ func (o *perfOptions) check(t *perfTest, width int) error {
 	if _, err := verbs.MTUFromBytes(o.mtu); err != nil {
 		return usageErrorf("--mtu: %w", err)
 	}
-	lo := 1
+	o.connection = strings.ToUpper(o.connection)
+	if o.service() == 0 {
+		return usageErrorf("--connection %s: want RC or UC", o.connection)
+	}
 	for _, c := range []struct {
 		flag      string
 		got       int
 		low, high int
-	}{{"--size", o.size, lo, 1 << 30}, {"--iters", o.iters, 1, 10_000_000}, {"--qp", o.qps, 1, 120}, {"--tx-depth", o.depth, 1, 4096},
+	}{{"--size", o.size, 1, 1 << 30}, {"--iters", o.iters, 1, 10_000_000}, {"--qp", o.qps, 1, 120}, {"--tx-depth", o.depth, 1, 4096},
 		{"--inline_size", o.inline, 0, 96}, {"--qp-timeout", o.timeout, 0, 31}} {
 		if c.got < c.low || c.got > c.high {
 			return usageErrorf("%s %d: want %d to %d", c.flag, c.got, c.low, c.high)
@@ -107,6 +112,11 @@ func (o *perfOptions) check(t *perfTest, width int) error {
 	}
 	_, err := o.span()
 	return err
+}
+
+// service is the QP type; 0 if there is none of that name.
+func (o *perfOptions) service() verbs.QPType {
+	return map[string]verbs.QPType{"RC": verbs.TypeRC, "UC": verbs.TypeUC}[o.connection]
 }
 
 // span is the duration in simulated time, 0 if none is given.
@@ -131,7 +141,7 @@ func (o *perfOptions) agree(server *perfOptions) error {
 		client, server any
 	}{
 		{"message size", "-s", o.size, server.size}, {"iterations", "-n", o.iters, server.iters}, {"duration", "-D", o.duration, server.duration},
-		{"number of QPs", "-q", o.qps, server.qps}, {"path MTU", "-m", o.mtu, server.mtu}, {"all sizes", "-a", o.all, server.all},
+		{"number of QPs", "-q", o.qps, server.qps}, {"path MTU", "-m", o.mtu, server.mtu}, {"connection type", "-c", o.connection, server.connection}, {"all sizes", "-a", o.all, server.all},
 		{"bidirectional", "-b", o.bidir, server.bidir},
 	} {
 		if c.client != c.server {
@@ -362,7 +372,7 @@ func (c *perfConfig) run(out, notes io.Writer) (err error) {
 	defer func() { err = errors.Join(err, p.Close()) }()
 	mbps = p.LinkMbps()
 
-	doc := perfDocument{Info: perfInfo{Test: c.test.title, Device: fmt.Sprintf("sim:width=%d", c.width), QPs: c.qps, Connection: "RC", Depth: c.depth, MTU: c.mtu,
+	doc := perfDocument{Info: perfInfo{Test: c.test.title, Device: fmt.Sprintf("sim:width=%d", c.width), QPs: c.qps, Connection: c.connection, Depth: c.depth, MTU: c.mtu,
 		Inline: c.inline, Bidir: c.bidir, Width: c.width, LinkMbps: mbps, Seed: c.seed, Faults: c.faults.text, TimeIs: "simulated",
 		LocalGID: p.Hosts[0].Dev.GID().String(), RemoteGID: p.Hosts[1].Dev.GID().String()}, Results: []perfSeries{}}
 	if c.faults.loss != "" {
@@ -444,7 +454,7 @@ func (c *perfConfig) banner(out io.Writer, p *verbstest.Pair) {
 	fmt.Fprintf(out, "%s\n                    %s\n", perfRule, title)
 	fmt.Fprintf(out, " Dual-port       : OFF\t\tDevice         : sim:width=%d (RTL, %.4g MHz)\n", c.width, 1e6/float64(p.ClockPeriod()))
 	fmt.Fprintf(out, " Number of qps   : %d\t\tTransport type : IB\n", c.qps)
-	fmt.Fprintf(out, " Connection type : RC\t\tUsing SRQ      : OFF\n")
+	fmt.Fprintf(out, " Connection type : %s\t\tUsing SRQ      : OFF\n", c.connection)
 	fmt.Fprintf(out, " Bidirectional   : %s\t\tLink           : %s\n", onOff[c.bidir], rate(p.LinkMbps()))
 	if !c.test.latency {
 		fmt.Fprintf(out, " TX depth        : %d\n CQ Moderation   : 1\n", c.depth)
@@ -516,7 +526,7 @@ func (c *perfConfig) measure(p *verbstest.Pair, size int, notes io.Writer) (s *p
 		closers = append(closers, src[i].Close, dst[i].Close)
 	}
 	inline := c.inline > 0 && size <= c.inline
-	qcfg := verbs.QPConfig{MaxSendWR: c.depth, MaxInlineData: c.inline}
+	qcfg := verbs.QPConfig{Type: c.service(), MaxSendWR: c.depth, MaxInlineData: c.inline}
 	if c.test.op == verbs.OpSend {
 		qcfg.MaxRecvWR = verbstest.RecvDepth(c.depth)
 	}

@@ -44,6 +44,9 @@ func TestPerfBandwidth(t *testing.T) {
 		require.Greater(t, *both.Results[0].Average, 1.7**r.Average)
 		require.Less(t, *both.Results[0].Peak, 200.0)
 	}
+	uc := perfJSON(t, "write-bw", "-n", "64", "--report_gbits", "-c", "UC")
+	require.Equal(t, "UC", uc.Info.Connection)
+	require.InDelta(t, 97.7, *uc.Results[0].Average, 1.5)
 	// perftest's unit, small inline messages, the small NIC by URL
 	mib := perfJSON(t, "write-bw", "sim:width=64", "-s", "1024", "-n", "40")
 	require.Equal(t, "MiB/sec", mib.Info.BWUnit)
@@ -61,7 +64,9 @@ func TestPerfLatency(t *testing.T) {
 	require.InDelta(t, 1.97, *write.Typical, 0.1, "the latency of rnic bench")
 	require.Less(t, *inline.Typical, *write.Typical-0.4, "no payload read of 500 ns")
 	require.Greater(t, *send.Typical, *write.Typical)
-	for _, r := range []perfSeries{write, inline, send} {
+	uc := perfJSON(t, "send-lat", "-n", "50", "-c", "UC").Results[0]
+	require.InDelta(t, *send.Typical, *uc.Typical, 0.1)
+	for _, r := range []perfSeries{write, inline, send, uc} {
 		require.LessOrEqual(t, *r.Min, *r.Typical)
 		require.LessOrEqual(t, *r.Typical, *r.P99)
 		require.LessOrEqual(t, *r.P99, *r.P999)
@@ -160,6 +165,8 @@ func TestPerfRefuses(t *testing.T) {
 		{[]string{"write-bw", "--server-opt", "-m 1024"}, exitUsage, "path MTU: 4096 at the client, 1024 at the server (-m); both sides must be given the same"},
 		{[]string{"write-bw", "-s", "4096", "--server-opt", "-s 8192"}, exitUsage, "message size: 4096 at the client, 8192 at the server (-s)"},
 		{[]string{"send-bw", "-D", "1ms", "--server-opt", "-D 2ms"}, exitUsage, "duration: 1ms at the client, 2ms at the server (-D)"},
+		{[]string{"send-bw", "-c", "UD"}, exitUsage, "--connection UD: want RC or UC"},
+		{[]string{"send-bw", "-c", "uc", "--server-opt", "-c RC"}, exitUsage, "connection type: UC at the client, RC at the server (-c)"},
 		{[]string{"send-bw", "-b", "--server-opt", "-b=false"}, exitUsage, "bidirectional: true at the client, false at the server (-b)"},
 		{[]string{"write-bw", "--server-opt", "-z"}, exitUsage, `--server-opt "-z": unknown shorthand flag`},
 		{[]string{"write-bw", "--server-opt", "x"}, exitUsage, `--server-opt: "x" is no option`},
