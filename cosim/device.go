@@ -3,9 +3,9 @@
 package cosim
 
 import (
-	"context"
 	"fmt"
 	"sync"
+	"sync/atomic"
 
 	"github.com/openrnic/openrnic/cosim/simtime"
 	"github.com/openrnic/openrnic/driver/pcie"
@@ -24,6 +24,7 @@ type Device struct {
 	nextIOVA uint64
 	live     map[uint64][]byte
 	closed   bool
+	gone     atomic.Bool // as closed, for those that hold the engine's lock
 	onClose  func() error
 }
 
@@ -168,40 +169,6 @@ func (d *Device) Err() error {
 // Now is the simulated time.
 func (d *Device) Now() simtime.Time { return d.nic.eng.Now() }
 
-// PollIRQ implements pcie.Device.
-func (d *Device) PollIRQ(vector int) bool {
-	if vector != 0 {
-		return false
-	}
-	e := d.nic.eng
-	e.mu.Lock()
-	defer e.mu.Unlock()
-	if e.closed {
-		return false
-	}
-	c := d.nic.m.IRQCount(vector)
-	seen := c != d.nic.irqSeen
-	d.nic.irqSeen = c
-	return seen
-}
-
-// WaitIRQ implements pcie.Device.
-func (d *Device) WaitIRQ(ctx context.Context, vector int) error {
-	if vector != 0 {
-		return fmt.Errorf("cosim: %s: interrupt vector %d: there is only vector 0", d.Name(), vector)
-	}
-	for !d.PollIRQ(vector) {
-		if err := ctx.Err(); err != nil {
-			return fmt.Errorf("cosim: %s: wait for interrupt %d: %w", d.Name(), vector, err)
-		}
-		if err := d.Err(); err != nil {
-			return fmt.Errorf("cosim: %s: wait for interrupt %d: %w", d.Name(), vector, err)
-		}
-		d.Relax()
-	}
-	return nil
-}
-
 // Reset implements pcie.Device: the reset pin.
 func (d *Device) Reset() error {
 	if err := d.Err(); err != nil {
@@ -211,7 +178,9 @@ func (d *Device) Reset() error {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	d.nic.m.Reset()
-	d.nic.irqSeen = d.nic.m.IRQCount(0)
+	for v := range d.nic.irqSeen {
+		d.nic.irqSeen[v] = d.nic.m.IRQCount(v)
+	}
 	return nil
 }
 
@@ -223,8 +192,10 @@ func (d *Device) Close() error {
 		return nil
 	}
 	d.closed = true
+	d.gone.Store(true)
 	e := d.nic.eng
 	e.mu.Lock()
+	e.poke()
 	if !e.closed {
 		d.nic.m.Reset()
 		for iova := range d.live {

@@ -52,6 +52,7 @@ type Engine struct {
 	stopped chan struct{}
 	windows uint64
 	moved   *sync.Cond    // broadcast after each window
+	poked   chan struct{} // closed when something is started in an idle simulation; nil: nobody waits
 	busy    []*NIC        // NICs with something to do in this window
 	next    atomic.Int32  // index of the next of them
 	work    chan struct{} // wakes a worker for one window
@@ -332,6 +333,7 @@ func (e *Engine) finish() {
 	e.now = e.end
 	e.windows++
 	e.moved.Broadcast()
+	e.poke()
 }
 
 // relax is Device.Relax.
@@ -361,6 +363,7 @@ func (e *Engine) Start(pace float64) error {
 		return fmt.Errorf("cosim: pace %v is negative", pace)
 	}
 	e.running = true
+	e.poke()
 	e.stop, e.stopped = make(chan struct{}), make(chan struct{})
 	go e.free(pace, e.stop, e.stopped)
 	return nil
@@ -439,5 +442,6 @@ func (e *Engine) Close() error {
 		n.m.Close()
 	}
 	e.moved.Broadcast()
+	e.poke()
 	return nil
 }

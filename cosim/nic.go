@@ -27,7 +27,7 @@ type NIC struct {
 
 	onVerdict func(data []byte, cycle uint64)
 	dev       *Device
-	irqSeen   uint64
+	irqSeen   [model.Vectors]uint64 // as last reported to the driver
 }
 
 // held is a copy of a frame.
@@ -250,6 +250,7 @@ func (n *NIC) store(addr, data uint64, strb uint8) error {
 	}
 	n.roomForMMIO()
 	n.m.PostWrite(addr, data, strb)
+	e.poke()
 	return e.err
 }
 

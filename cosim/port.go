@@ -40,6 +40,7 @@ func (p *Port) Send(frame []byte, at simtime.Time, bad bool) error {
 	}
 	at = max(at, p.eng.now, p.last)
 	p.last = at
+	p.eng.poke()
 	return p.link.Send(p.dir, fabric.Frame{Data: frame, At: at, Bad: bad})
 }
 

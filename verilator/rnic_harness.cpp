@@ -108,7 +108,6 @@ class Nic {
     quiet_ = false;
     sh_->idle = 0;
     sh_->wake = ~0ull;
-    sh_->irq_level = 0;
     changed_ = true;
     aw_taken_ = w_taken_ = ar_taken_ = false;
     driven_ = 0;
@@ -351,12 +350,10 @@ class Nic {
       sh_->verdict_prod++;
       ev |= RNIC_STOP_VERDICT;
     }
-    uint32_t irq = t.irq_o & 1;
-    if (irq && !sh_->irq_level) {
-      sh_->irq_count++;
+    if (t.irq_o != 0) {
+      for (unsigned v = 0; v < RNIC_VECTORS; v++) sh_->irq_count[v] += t.irq_o >> v & 1;
       ev |= RNIC_STOP_IRQ;
     }
-    sh_->irq_level = irq;
 
     bool idle = t.idle_o;
     if (!idle) sh_->stats.cycles_busy++;

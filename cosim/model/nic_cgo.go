@@ -86,6 +86,8 @@ const (
 	maxFrameBytes = C.RNIC_MAX_FRAME
 	// VerdictBytes is the size of a verdict.
 	VerdictBytes = C.RNIC_VERDICT_BYTES
+	// Vectors is the number of interrupt vectors.
+	Vectors = C.RNIC_VECTORS
 	// MaxFrame is the longest frame that fits through the rings, in bytes.
 	MaxFrame = maxFrameBytes
 )
@@ -294,13 +296,8 @@ func (n *NIC) ReadDone() (v uint64, ok, done bool) {
 // MMIOPending is the number of register accesses posted and not answered.
 func (n *NIC) MMIOPending() int { return int(n.sh.mmio_prod - n.sh.mmio_cons) }
 
-// IRQCount counts rising edges of the interrupt request of the vector.
-func (n *NIC) IRQCount(vector int) uint64 {
-	if vector != 0 {
-		return 0
-	}
-	return uint64(n.sh.irq_count)
-}
+// IRQCount counts the interrupts that were requested on the vector, 0 to Vectors-1.
+func (n *NIC) IRQCount(vector int) uint64 { return uint64(n.sh.irq_count[vector]) }
 
 // SetPFCPause drives pfc_pause_i: one bit per priority.
 func (n *NIC) SetPFCPause(mask uint8) { n.sh.pfc_pause = C.uint32_t(mask) }

@@ -17,7 +17,7 @@
 extern "C" {
 #endif
 
-#define RNIC_ABI_VERSION 2u
+#define RNIC_ABI_VERSION 3u
 
 /* Ring sizes. Producer and consumer positions run freely; the slot is position modulo size. */
 #define RNIC_MMIO_SLOTS 4096u
@@ -25,11 +25,12 @@ extern "C" {
 #define RNIC_VERDICT_SLOTS 4096u
 #define RNIC_MAX_FRAME 16384u
 #define RNIC_VERDICT_BYTES 128u
+#define RNIC_VECTORS 4u
 
 /* Reasons for which rnic_run came back; all but LIMIT, ERROR and RING stop only if asked for. */
 #define RNIC_STOP_LIMIT 0x01u   /* reached the cycle asked for */
 #define RNIC_STOP_READ 0x02u    /* a register read was answered */
-#define RNIC_STOP_IRQ 0x04u     /* rising interrupt request */
+#define RNIC_STOP_IRQ 0x04u     /* interrupt request */
 #define RNIC_STOP_FRAME 0x08u   /* a frame was put into the TX ring */
 #define RNIC_STOP_VERDICT 0x10u /* a verdict was put into its ring */
 #define RNIC_STOP_RING 0x20u    /* TX or verdict ring has no room: empty it */
@@ -103,14 +104,14 @@ struct rnic_shared {
   uint64_t rx_prod, rx_cons;       /* bytes */
   uint64_t verdict_prod, verdict_cons;
   uint64_t read_count, read_data;  /* reads answered; value of the last one */
-  uint64_t irq_count;              /* rising edges of irq_o[0] */
+  uint64_t irq_count[RNIC_VECTORS]; /* interrupts requested: cycles with irq_o[n] = 1 */
   uint64_t wake;                   /* with idle: no timer of the core fires before this cycle; ~0: none runs */
   uint32_t read_resp;              /* AXI response of the last read */
-  uint32_t irq_level;
   uint32_t idle;                   /* nothing to do until an input comes or the cycle `wake` */
   uint32_t want_verdicts;          /* in: collect verdicts */
   uint32_t pfc_pause;              /* in: pfc_pause_i */
   uint32_t pfc_xoff;               /* out: pfc_xoff_o */
+  uint32_t reserved;
   struct rnic_stats stats;
   char err[256];                   /* first protocol error, with its cycle */
 };

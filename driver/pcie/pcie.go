@@ -28,6 +28,10 @@ const PageSize = 4096
 // ErrClosed is returned by a device after Close.
 var ErrClosed = errors.New("pcie: device is closed")
 
+// ErrIdle is returned by a wait in a stepped simulation in which nothing is under way and no timer runs, so that
+// nothing can happen any more unless another goroutine starts something; it has waited for that for a while.
+var ErrIdle = errors.New("the simulation is idle: nothing is under way that could raise it")
+
 // Device is one NIC function.
 //
 // Loads and stores of its regions and Relax may come from several goroutines; a simulated device
@@ -46,7 +50,7 @@ type Device interface {
 	Err() error
 	// PollIRQ reports whether the vector was raised since the last PollIRQ or WaitIRQ that reported it.
 	PollIRQ(vector int) bool
-	// WaitIRQ waits for the vector. In a stepped simulation waiting is what moves time.
+	// WaitIRQ waits for the vector. In a stepped simulation waiting is what moves time; see ErrIdle.
 	WaitIRQ(ctx context.Context, vector int) error
 	// Reset is a function-level reset: power-on state, nothing in flight. DMA memory stays.
 	Reset() error

@@ -16,6 +16,7 @@ const (
 	SQDoorbellOffset uint64 = 0x0
 	RQDoorbellOffset uint64 = 0x8
 	CQDoorbellOffset uint64 = 0x10
+	EQDoorbellOffset uint64 = 0x18
 )
 
 // SQDoorbell is the value of doorbell sq: New work on a send queue.
@@ -70,9 +71,9 @@ func DecodeRQDoorbell(v uint64) RQDoorbell {
 type CQDoorbell struct {
 	// CQN is bits 23:0.
 	CQN uint32
-	// Arm is bit 24: ask for an event at the next CQE.
+	// Arm is bit 24: ask for an event at the next CQE, at once if there is one behind ci.
 	Arm bool
-	// ArmSolicited is bit 25.
+	// ArmSolicited is bit 25: the same at the next solicited or failed CQE.
 	ArmSolicited bool
 	// CI is bits 55:32: free-running consumer index: CQEs ever consumed, modulo 2^24.
 	CI uint32
@@ -99,5 +100,35 @@ func DecodeCQDoorbell(v uint64) CQDoorbell {
 		Arm:          v>>24&1 != 0,
 		ArmSolicited: v>>25&1 != 0,
 		CI:           uint32(v >> 32 & 0xffffff),
+	}
+}
+
+// EQDoorbell is the value of doorbell eq: EQEs consumed.
+type EQDoorbell struct {
+	// EQN is bits 7:0.
+	EQN uint8
+	// Arm is bit 24: request an interrupt at the next EQE, at once if there is one behind ci.
+	Arm bool
+	// CI is bits 55:32: free-running consumer index: EQEs ever consumed, modulo 2^24.
+	CI uint32
+}
+
+// Encode returns the 64-bit value to write; bits of fields that do not fit are dropped.
+func (d EQDoorbell) Encode() uint64 {
+	var v uint64
+	v |= uint64(d.EQN) & 0xff << 0
+	if d.Arm {
+		v |= 1 << 24
+	}
+	v |= uint64(d.CI) & 0xffffff << 32
+	return v
+}
+
+// DecodeEQDoorbell is the inverse of Encode.
+func DecodeEQDoorbell(v uint64) EQDoorbell {
+	return EQDoorbell{
+		EQN: uint8(v >> 0 & 0xff),
+		Arm: v>>24&1 != 0,
+		CI:  uint32(v >> 32 & 0xffffff),
 	}
 }

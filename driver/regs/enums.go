@@ -623,10 +623,15 @@ const (
 	CmdOpcodeCreateCQ    CmdOpcode = 32
 	CmdOpcodeQueryCQ     CmdOpcode = 33
 	CmdOpcodeDestroyCQ   CmdOpcode = 34
-	CmdOpcodeCreateQP    CmdOpcode = 48
-	CmdOpcodeModifyQP    CmdOpcode = 49
-	CmdOpcodeQueryQP     CmdOpcode = 50
-	CmdOpcodeDestroyQP   CmdOpcode = 51
+	// moderation only
+	CmdOpcodeModifyCQ  CmdOpcode = 35
+	CmdOpcodeCreateQP  CmdOpcode = 48
+	CmdOpcodeModifyQP  CmdOpcode = 49
+	CmdOpcodeQueryQP   CmdOpcode = 50
+	CmdOpcodeDestroyQP CmdOpcode = 51
+	CmdOpcodeCreateEQ  CmdOpcode = 64
+	CmdOpcodeQueryEQ   CmdOpcode = 65
+	CmdOpcodeDestroyEQ CmdOpcode = 66
 )
 
 // String returns the name as in the register map, or the number if it has none.
@@ -648,6 +653,8 @@ func (e CmdOpcode) String() string {
 		return "query_cq"
 	case CmdOpcodeDestroyCQ:
 		return "destroy_cq"
+	case CmdOpcodeModifyCQ:
+		return "modify_cq"
 	case CmdOpcodeCreateQP:
 		return "create_qp"
 	case CmdOpcodeModifyQP:
@@ -656,6 +663,12 @@ func (e CmdOpcode) String() string {
 		return "query_qp"
 	case CmdOpcodeDestroyQP:
 		return "destroy_qp"
+	case CmdOpcodeCreateEQ:
+		return "create_eq"
+	case CmdOpcodeQueryEQ:
+		return "query_eq"
+	case CmdOpcodeDestroyEQ:
+		return "destroy_eq"
 	}
 	return "cmd_opcode(" + strconv.FormatUint(uint64(e), 10) + ")"
 }
@@ -663,6 +676,8 @@ func (e CmdOpcode) String() string {
 // Doc explains the value; empty if there is nothing to add to its name.
 func (e CmdOpcode) Doc() string {
 	switch e {
+	case CmdOpcodeModifyCQ:
+		return "moderation only"
 	}
 	return ""
 }
@@ -764,6 +779,15 @@ const (
 	// zero, or va+length or iova+length wraps
 	CmdSyndromeMRLength CmdSyndrome = 14
 	CmdSyndromeMRAccess CmdSyndrome = 15
+	// not aligned to 64 bytes
+	CmdSyndromeEQAddr CmdSyndrome = 16
+	CmdSyndromeEQSize CmdSyndrome = 17
+	// no such interrupt vector
+	CmdSyndromeEQVector CmdSyndrome = 18
+	// no such EQ
+	CmdSyndromeCQEQN CmdSyndrome = 19
+	// a count above 1 needs a period
+	CmdSyndromeCQModeration CmdSyndrome = 20
 )
 
 // String returns the name as in the register map, or the number if it has none.
@@ -801,6 +825,16 @@ func (e CmdSyndrome) String() string {
 		return "mr_length"
 	case CmdSyndromeMRAccess:
 		return "mr_access"
+	case CmdSyndromeEQAddr:
+		return "eq_addr"
+	case CmdSyndromeEQSize:
+		return "eq_size"
+	case CmdSyndromeEQVector:
+		return "eq_vector"
+	case CmdSyndromeCQEQN:
+		return "cq_eqn"
+	case CmdSyndromeCQModeration:
+		return "cq_moderation"
 	}
 	return "cmd_syndrome(" + strconv.FormatUint(uint64(e), 10) + ")"
 }
@@ -816,20 +850,42 @@ func (e CmdSyndrome) Doc() string {
 		return "index of the key differs from the object number"
 	case CmdSyndromeMRLength:
 		return "zero, or va+length or iova+length wraps"
+	case CmdSyndromeEQAddr:
+		return "not aligned to 64 bytes"
+	case CmdSyndromeEQVector:
+		return "no such interrupt vector"
+	case CmdSyndromeCQEQN:
+		return "no such EQ"
+	case CmdSyndromeCQModeration:
+		return "a count above 1 needs a period"
 	}
 	return ""
 }
 
-// EQEType is enum eqe_type: values of eqe_type fields.
+// EQEType is enum eqe_type: What an EQE tells. Completion events go to the EQ of the CQ, all others
+// to EQ 0.
 type EQEType uint8
 
 // Values of EQEType.
 const (
+	// an armed CQ has CQEs; object: CQN
 	EQETypeCompletion EQEType = 1
-	EQETypeCommand    EQEType = 2
-	EQETypeQPFatal    EQEType = 16
-	EQETypeCQOverrun  EQEType = 17
-	EQETypePort       EQEType = 18
+	// a command with cmd_header.notify was answered; object: that of the command, detail: its seq
+	EQETypeCommand EQEType = 2
+	// a QP went to ERR by itself; object: QPN
+	EQETypeQPFatal EQEType = 16
+	// a CQ was full and takes no more CQEs; object: CQN
+	EQETypeCQOverrun EQEType = 17
+	// state of the port (no source yet)
+	EQETypePort EQEType = 18
+	// an SRQ has fewer WQEs than its limit; object: SRQN
+	EQETypeSRQLimit EQEType = 19
+	// a remote access violation: a NAK was sent and the QP went to ERR; object: QPN
+	EQETypeQPAccessErr EQEType = 20
+	// last WQE of the SRQ consumed by a QP in ERR; object: QPN
+	EQETypeQPLastWQE EQEType = 21
+	// a QP in SQD has nothing outstanding; object: QPN
+	EQETypeSQDrained EQEType = 22
 )
 
 // String returns the name as in the register map, or the number if it has none.
@@ -845,6 +901,14 @@ func (e EQEType) String() string {
 		return "cq_overrun"
 	case EQETypePort:
 		return "port"
+	case EQETypeSRQLimit:
+		return "srq_limit"
+	case EQETypeQPAccessErr:
+		return "qp_access_err"
+	case EQETypeQPLastWQE:
+		return "qp_last_wqe"
+	case EQETypeSQDrained:
+		return "sq_drained"
 	}
 	return "eqe_type(" + strconv.FormatUint(uint64(e), 10) + ")"
 }
@@ -852,6 +916,24 @@ func (e EQEType) String() string {
 // Doc explains the value; empty if there is nothing to add to its name.
 func (e EQEType) Doc() string {
 	switch e {
+	case EQETypeCompletion:
+		return "an armed CQ has CQEs; object: CQN"
+	case EQETypeCommand:
+		return "a command with cmd_header.notify was answered; object: that of the command, detail: its seq"
+	case EQETypeQPFatal:
+		return "a QP went to ERR by itself; object: QPN"
+	case EQETypeCQOverrun:
+		return "a CQ was full and takes no more CQEs; object: CQN"
+	case EQETypePort:
+		return "state of the port (no source yet)"
+	case EQETypeSRQLimit:
+		return "an SRQ has fewer WQEs than its limit; object: SRQN"
+	case EQETypeQPAccessErr:
+		return "a remote access violation: a NAK was sent and the QP went to ERR; object: QPN"
+	case EQETypeQPLastWQE:
+		return "last WQE of the SRQ consumed by a QP in ERR; object: QPN"
+	case EQETypeSQDrained:
+		return "a QP in SQD has nothing outstanding; object: QPN"
 	}
 	return ""
 }

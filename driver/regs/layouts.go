@@ -14,6 +14,7 @@ const (
 	EQESize        = 16
 	MREntrySize    = 48
 	CQContextSize  = 32
+	EQContextSize  = 32
 	QPContextSize  = 192
 	CmdHeaderSize  = 16
 	RspHeaderSize  = 16
@@ -320,11 +321,12 @@ const (
 	EQEPhaseOffset     = 15
 )
 
-// EQE is layout eqe, 16 bytes: Event queue entry.
+// EQE is layout eqe, 16 bytes: Event queue entry. The last byte is written last; phase is 1 on the
+// first pass over the ring, then toggles.
 type EQE struct {
 	// EventType is at byte 0.
 	EventType EQEType
-	// Object is at byte 4: CQN or QPN.
+	// Object is at byte 4: CQN, QPN or other number, see event_type.
 	Object uint32
 	// Detail is at byte 8.
 	Detail uint32
@@ -460,12 +462,16 @@ func (x *MREntry) Unmarshal(b []byte) error {
 
 // Byte offsets of the fields of CQContext.
 const (
-	CQContextAddrOffset    = 0
-	CQContextLogSizeOffset = 8
-	CQContextEQNOffset     = 9
-	CQContextOverrunOffset = 10
-	CQContextPIOffset      = 12
-	CQContextCIOffset      = 16
+	CQContextAddrOffset             = 0
+	CQContextLogSizeOffset          = 8
+	CQContextEQNOffset              = 9
+	CQContextOverrunOffset          = 10
+	CQContextArmedOffset            = 10
+	CQContextArmedSolicitedOffset   = 10
+	CQContextPIOffset               = 12
+	CQContextCIOffset               = 16
+	CQContextModerationCountOffset  = 20
+	CQContextModerationPeriodOffset = 22
 )
 
 // CQContext is layout cq_context, 32 bytes.
@@ -474,14 +480,23 @@ type CQContext struct {
 	Addr uint64
 	// LogSize is at byte 8: log2 of the number of CQEs, 1 to 15.
 	LogSize uint8
-	// EQN is at byte 9.
+	// EQN is at byte 9: EQ of its completion events; 0xff: none.
 	EQN uint8
 	// Overrun is at byte 10, bit 0: query only.
 	Overrun bool
+	// Armed is at byte 10, bit 1: query only: an event is due at the next CQE.
+	Armed bool
+	// ArmedSolicited is at byte 10, bit 2: query only: at the next solicited or failed one.
+	ArmedSolicited bool
 	// PI is at byte 12, 24 bits: query only.
 	PI uint32
 	// CI is at byte 16, 24 bits: query only.
 	CI uint32
+	// ModerationCount is at byte 20: create, modify: CQEs that make an event; 0: no bound.
+	ModerationCount uint16
+	// ModerationPeriod is at byte 22: create, modify: microseconds from the first of them to the event
+	// at the latest; 0: no moderation.
+	ModerationPeriod uint16
 }
 
 // Marshal writes the 32 bytes of the layout to the head of b; reserved bits become zero and bits of
@@ -500,6 +515,97 @@ func (x *CQContext) Marshal(b []byte) error {
 		if x.Overrun {
 			v |= 1 << 0
 		}
+		if x.Armed {
+			v |= 1 << 1
+		}
+		if x.ArmedSolicited {
+			v |= 1 << 2
+		}
+		b[10] = byte(v)
+	}
+	clear(b[11:12])
+	b[12] = byte(x.PI)
+	b[13] = byte(x.PI >> 8)
+	b[14] = byte(x.PI >> 16)
+	clear(b[15:16])
+	b[16] = byte(x.CI)
+	b[17] = byte(x.CI >> 8)
+	b[18] = byte(x.CI >> 16)
+	clear(b[19:20])
+	binary.LittleEndian.PutUint16(b[20:], x.ModerationCount)
+	binary.LittleEndian.PutUint16(b[22:], x.ModerationPeriod)
+	clear(b[24:32])
+	return nil
+}
+
+// Unmarshal reads the layout from the first 32 bytes of b. A b that is too short leaves x alone and
+// gives a *ShortBufferError.
+func (x *CQContext) Unmarshal(b []byte) error {
+	if len(b) < CQContextSize {
+		return &ShortBufferError{Layout: "cq_context", Len: len(b), Need: CQContextSize}
+	}
+	b = b[:CQContextSize]
+	x.Addr = binary.LittleEndian.Uint64(b[0:])
+	x.LogSize = uint8(uint8(b[8]))
+	x.EQN = uint8(uint8(b[9]))
+	x.Overrun = (uint8(b[10]))&0x1 != 0
+	x.Armed = ((uint8(b[10]))>>1)&0x1 != 0
+	x.ArmedSolicited = ((uint8(b[10]))>>2)&0x1 != 0
+	x.PI = uint32(uint32(b[12]) | uint32(b[13])<<8 | uint32(b[14])<<16)
+	x.CI = uint32(uint32(b[16]) | uint32(b[17])<<8 | uint32(b[18])<<16)
+	x.ModerationCount = binary.LittleEndian.Uint16(b[20:])
+	x.ModerationPeriod = binary.LittleEndian.Uint16(b[22:])
+	return nil
+}
+
+// Byte offsets of the fields of EQContext.
+const (
+	EQContextAddrOffset    = 0
+	EQContextLogSizeOffset = 8
+	EQContextIRQVecOffset  = 9
+	EQContextOverrunOffset = 10
+	EQContextArmedOffset   = 10
+	EQContextPIOffset      = 12
+	EQContextCIOffset      = 16
+)
+
+// EQContext is layout eq_context, 32 bytes.
+type EQContext struct {
+	// Addr is at byte 0: 64-byte aligned IOVA.
+	Addr uint64
+	// LogSize is at byte 8: log2 of the number of EQEs, 1 to 15.
+	LogSize uint8
+	// IRQVec is at byte 9: interrupt vector.
+	IRQVec uint8
+	// Overrun is at byte 10, bit 0: query only: an event was lost because the EQ was full.
+	Overrun bool
+	// Armed is at byte 10, bit 1: query only: the next EQE requests an interrupt.
+	Armed bool
+	// PI is at byte 12, 24 bits: query only.
+	PI uint32
+	// CI is at byte 16, 24 bits: query only.
+	CI uint32
+}
+
+// Marshal writes the 32 bytes of the layout to the head of b; reserved bits become zero and bits of
+// fields that do not fit are dropped. A b that is too short is left alone and gives a
+// *ShortBufferError.
+func (x *EQContext) Marshal(b []byte) error {
+	if len(b) < EQContextSize {
+		return &ShortBufferError{Layout: "eq_context", Len: len(b), Need: EQContextSize}
+	}
+	b = b[:EQContextSize]
+	binary.LittleEndian.PutUint64(b[0:], x.Addr)
+	b[8] = byte(x.LogSize)
+	b[9] = byte(x.IRQVec)
+	{
+		var v uint8
+		if x.Overrun {
+			v |= 1 << 0
+		}
+		if x.Armed {
+			v |= 1 << 1
+		}
 		b[10] = byte(v)
 	}
 	clear(b[11:12])
@@ -516,15 +622,16 @@ func (x *CQContext) Marshal(b []byte) error {
 
 // Unmarshal reads the layout from the first 32 bytes of b. A b that is too short leaves x alone and
 // gives a *ShortBufferError.
-func (x *CQContext) Unmarshal(b []byte) error {
-	if len(b) < CQContextSize {
-		return &ShortBufferError{Layout: "cq_context", Len: len(b), Need: CQContextSize}
+func (x *EQContext) Unmarshal(b []byte) error {
+	if len(b) < EQContextSize {
+		return &ShortBufferError{Layout: "eq_context", Len: len(b), Need: EQContextSize}
 	}
-	b = b[:CQContextSize]
+	b = b[:EQContextSize]
 	x.Addr = binary.LittleEndian.Uint64(b[0:])
 	x.LogSize = uint8(uint8(b[8]))
-	x.EQN = uint8(uint8(b[9]))
+	x.IRQVec = uint8(uint8(b[9]))
 	x.Overrun = (uint8(b[10]))&0x1 != 0
+	x.Armed = ((uint8(b[10]))>>1)&0x1 != 0
 	x.PI = uint32(uint32(b[12]) | uint32(b[13])<<8 | uint32(b[14])<<16)
 	x.CI = uint32(uint32(b[16]) | uint32(b[17])<<8 | uint32(b[18])<<16)
 	return nil
@@ -837,6 +944,7 @@ func (x *QPContext) Unmarshal(b []byte) error {
 // Byte offsets of the fields of CmdHeader.
 const (
 	CmdHeaderOpcodeOffset = 0
+	CmdHeaderNotifyOffset = 1
 	CmdHeaderSeqOffset    = 2
 	CmdHeaderObjectOffset = 4
 )
@@ -846,9 +954,11 @@ const (
 type CmdHeader struct {
 	// Opcode is at byte 0.
 	Opcode CmdOpcode
+	// Notify is at byte 1, bit 0: make an event of type command when it is answered.
+	Notify bool
 	// Seq is at byte 2: echoed in the response.
 	Seq uint16
-	// Object is at byte 4: QPN, CQN or MR index.
+	// Object is at byte 4: QPN, CQN, EQN or MR index.
 	Object uint32
 }
 
@@ -861,7 +971,13 @@ func (x *CmdHeader) Marshal(b []byte) error {
 	}
 	b = b[:CmdHeaderSize]
 	b[0] = byte(x.Opcode)
-	clear(b[1:2])
+	{
+		var v uint8
+		if x.Notify {
+			v |= 1 << 0
+		}
+		b[1] = byte(v)
+	}
 	binary.LittleEndian.PutUint16(b[2:], x.Seq)
 	binary.LittleEndian.PutUint32(b[4:], x.Object)
 	clear(b[8:16])
@@ -876,6 +992,7 @@ func (x *CmdHeader) Unmarshal(b []byte) error {
 	}
 	b = b[:CmdHeaderSize]
 	x.Opcode = CmdOpcode(uint8(b[0]))
+	x.Notify = (uint8(b[1]))&0x1 != 0
 	x.Seq = binary.LittleEndian.Uint16(b[2:])
 	x.Object = binary.LittleEndian.Uint32(b[4:])
 	return nil
@@ -954,6 +1071,8 @@ const (
 	DeviceCapsMaxInflightOffset = 24
 	DeviceCapsDataWidthOffset   = 28
 	DeviceCapsMaxFrameOffset    = 32
+	DeviceCapsNumEQOffset       = 36
+	DeviceCapsNumVectorsOffset  = 40
 )
 
 // DeviceCaps is layout device_caps, 64 bytes: Answer of query_device.
@@ -976,6 +1095,10 @@ type DeviceCaps struct {
 	DataWidth uint32
 	// MaxFrame is at byte 32: bytes.
 	MaxFrame uint32
+	// NumEQ is at byte 36.
+	NumEQ uint32
+	// NumVectors is at byte 40: interrupt vectors.
+	NumVectors uint32
 }
 
 // Marshal writes the 64 bytes of the layout to the head of b; reserved bits become zero and bits of
@@ -995,7 +1118,9 @@ func (x *DeviceCaps) Marshal(b []byte) error {
 	binary.LittleEndian.PutUint32(b[24:], x.MaxInflight)
 	binary.LittleEndian.PutUint32(b[28:], x.DataWidth)
 	binary.LittleEndian.PutUint32(b[32:], x.MaxFrame)
-	clear(b[36:64])
+	binary.LittleEndian.PutUint32(b[36:], x.NumEQ)
+	binary.LittleEndian.PutUint32(b[40:], x.NumVectors)
+	clear(b[44:64])
 	return nil
 }
 
@@ -1015,6 +1140,8 @@ func (x *DeviceCaps) Unmarshal(b []byte) error {
 	x.MaxInflight = binary.LittleEndian.Uint32(b[24:])
 	x.DataWidth = binary.LittleEndian.Uint32(b[28:])
 	x.MaxFrame = binary.LittleEndian.Uint32(b[32:])
+	x.NumEQ = binary.LittleEndian.Uint32(b[36:])
+	x.NumVectors = binary.LittleEndian.Uint32(b[40:])
 	return nil
 }
 

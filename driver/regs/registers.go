@@ -6,7 +6,7 @@ package regs
 
 // LayoutHash is the hash over the register map and the layouts that this package was made for; the
 // NIC shows its own in register layout_hash (LayoutHashOffset).
-const LayoutHash uint32 = 0x447112c1
+const LayoutHash uint32 = 0x91a30c69
 
 // Place and size of the register block in bytes.
 const (
@@ -39,6 +39,7 @@ const (
 	LastBTHOffset            uint64 = 0x0108 // ro, 64 bits
 	LastSIPOffset            uint64 = 0x0110 // ro, 64 bits
 	LastDIPOffset            uint64 = 0x0120 // ro, 64 bits
+	IRQPendingOffset         uint64 = 0x0140 // ro, 32 bits
 	RxFramesOffset           uint64 = 0x1000 // ro, 64 bits
 	RxBytesOffset            uint64 = 0x1008 // ro, 64 bits
 	RxRoCEPacketsOffset      uint64 = 0x1010 // ro, 64 bits
@@ -75,6 +76,9 @@ const (
 	TxRetransmitsOffset      uint64 = 0x1138 // ro, 64 bits
 	RxSendRequestsOffset     uint64 = 0x1140 // ro, 64 bits
 	OutOfBufferOffset        uint64 = 0x1148 // ro, 64 bits
+	EQEWrittenOffset         uint64 = 0x11c8 // ro, 64 bits
+	EQELostOffset            uint64 = 0x11d0 // ro, 64 bits
+	InterruptsOffset         uint64 = 0x11d8 // ro, 64 bits
 	RxDropOffset             uint64 = 0x1200 // ro, 64 bits
 	TransportDropOffset      uint64 = 0x1300 // ro, 64 bits
 )
@@ -126,7 +130,7 @@ func (r VersionReg) WithMajor(v uint16) VersionReg { return r&^(0xffff<<16) | Ve
 type LayoutHashReg uint32
 
 // LayoutHashReset is the value after reset.
-const LayoutHashReset LayoutHashReg = 0x447112c1
+const LayoutHashReset LayoutHashReg = 0x91a30c69
 
 // Hash is bits 31:0.
 func (r LayoutHashReg) Hash() uint32 { return uint32(r >> 0 & 0xffffffff) }
@@ -216,7 +220,7 @@ func (r CtrlReg) WithEnable(v bool) CtrlReg {
 	return r &^ (1 << 0)
 }
 
-// IRQEnable is bit 1.
+// IRQEnable is bit 1: 1: pending interrupts are requested.
 func (r CtrlReg) IRQEnable() bool { return r>>1&1 != 0 }
 
 // WithIRQEnable returns r with irq_enable set to v; bits of v that do not fit are dropped.
@@ -331,6 +335,17 @@ func (r EventsReg) WithCmdError(v bool) EventsReg {
 		return r | 1<<5
 	}
 	return r &^ (1 << 5)
+}
+
+// EQOverrun is bit 6: An event was lost because its EQ was full.
+func (r EventsReg) EQOverrun() bool { return r>>6&1 != 0 }
+
+// WithEQOverrun returns r with eq_overrun set to v; bits of v that do not fit are dropped.
+func (r EventsReg) WithEQOverrun(v bool) EventsReg {
+	if v {
+		return r | 1<<6
+	}
+	return r &^ (1 << 6)
 }
 
 // MACAddrReg is a value of register mac_addr (rw, 64 bits): Port MAC address.
@@ -627,6 +642,18 @@ func (r LastDIPReg) WithAddr(v uint64) LastDIPReg {
 	return r&^(0xffffffffffffffff<<0) | LastDIPReg(v)&0xffffffffffffffff<<0
 }
 
+// IRQPendingReg is a value of register irq_pending (ro, 32 bits): Interrupts that wait for
+// ctrl.irq_enable.
+type IRQPendingReg uint32
+
+// Vectors is bits 3:0: one bit per vector.
+func (r IRQPendingReg) Vectors() uint8 { return uint8(r >> 0 & 0xf) }
+
+// WithVectors returns r with vectors set to v; bits of v that do not fit are dropped.
+func (r IRQPendingReg) WithVectors(v uint8) IRQPendingReg {
+	return r&^(0xf<<0) | IRQPendingReg(v)&0xf<<0
+}
+
 // RxFramesReg is a value of register rx_frames (ro, 64 bits): Frames received from the MAC.
 type RxFramesReg uint64
 
@@ -865,8 +892,8 @@ func (r ReqCQEFlushErrorReg) WithCount(v uint64) ReqCQEFlushErrorReg {
 	return r&^(0xffffffffffffffff<<0) | ReqCQEFlushErrorReg(v)&0xffffffffffffffff<<0
 }
 
-// BadDoorbellsReg is a value of register bad_doorbells (ro, 64 bits): Doorbells of QPs or CQs that
-// do not exist, or with an impossible index.
+// BadDoorbellsReg is a value of register bad_doorbells (ro, 64 bits): Doorbells of QPs, CQs or EQs
+// that do not exist, with an impossible index, or that arm a CQ without EQ.
 type BadDoorbellsReg uint64
 
 // Count is bits 63:0.
@@ -1040,6 +1067,39 @@ func (r OutOfBufferReg) Count() uint64 { return uint64(r >> 0 & 0xffffffffffffff
 // WithCount returns r with count set to v; bits of v that do not fit are dropped.
 func (r OutOfBufferReg) WithCount(v uint64) OutOfBufferReg {
 	return r&^(0xffffffffffffffff<<0) | OutOfBufferReg(v)&0xffffffffffffffff<<0
+}
+
+// EQEWrittenReg is a value of register eqe_written (ro, 64 bits): EQEs written.
+type EQEWrittenReg uint64
+
+// Count is bits 63:0.
+func (r EQEWrittenReg) Count() uint64 { return uint64(r >> 0 & 0xffffffffffffffff) }
+
+// WithCount returns r with count set to v; bits of v that do not fit are dropped.
+func (r EQEWrittenReg) WithCount(v uint64) EQEWrittenReg {
+	return r&^(0xffffffffffffffff<<0) | EQEWrittenReg(v)&0xffffffffffffffff<<0
+}
+
+// EQELostReg is a value of register eqe_lost (ro, 64 bits): Events lost because the EQ was full.
+type EQELostReg uint64
+
+// Count is bits 63:0.
+func (r EQELostReg) Count() uint64 { return uint64(r >> 0 & 0xffffffffffffffff) }
+
+// WithCount returns r with count set to v; bits of v that do not fit are dropped.
+func (r EQELostReg) WithCount(v uint64) EQELostReg {
+	return r&^(0xffffffffffffffff<<0) | EQELostReg(v)&0xffffffffffffffff<<0
+}
+
+// InterruptsReg is a value of register interrupts (ro, 64 bits): Interrupts requested.
+type InterruptsReg uint64
+
+// Count is bits 63:0.
+func (r InterruptsReg) Count() uint64 { return uint64(r >> 0 & 0xffffffffffffffff) }
+
+// WithCount returns r with count set to v; bits of v that do not fit are dropped.
+func (r InterruptsReg) WithCount(v uint64) InterruptsReg {
+	return r&^(0xffffffffffffffff<<0) | InterruptsReg(v)&0xffffffffffffffff<<0
 }
 
 // RxDropReg is a value of register rx_drop (ro, 64 bits): Frames dropped by the front end, indexed

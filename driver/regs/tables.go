@@ -12,7 +12,7 @@ var registers = []Register{
 		{Name: "minor", Doc: "", Lo: 0, Width: 16},
 		{Name: "major", Doc: "", Lo: 16, Width: 16},
 	}},
-	{Name: "layout_hash", Doc: "Hash over registers and layouts; the driver compares it at open.", Offset: 0x8, Width: 32, Access: AccessCONST, Array: false, Count: 1, Stride: 4, Reset: 0x447112c1, Fields: []Field{
+	{Name: "layout_hash", Doc: "Hash over registers and layouts; the driver compares it at open.", Offset: 0x8, Width: 32, Access: AccessCONST, Array: false, Count: 1, Stride: 4, Reset: 0x91a30c69, Fields: []Field{
 		{Name: "hash", Doc: "", Lo: 0, Width: 32},
 	}},
 	{Name: "caps0", Doc: "Sizes built into this RTL.", Offset: 0x10, Width: 32, Access: AccessRO, Array: false, Count: 1, Stride: 4, Reset: 0x0, Fields: []Field{
@@ -32,7 +32,7 @@ var registers = []Register{
 	}},
 	{Name: "ctrl", Doc: "Function control.", Offset: 0x20, Width: 32, Access: AccessRW, Array: false, Count: 1, Stride: 4, Reset: 0x0, Fields: []Field{
 		{Name: "enable", Doc: "1: process frames and doorbells", Lo: 0, Width: 1},
-		{Name: "irq_enable", Doc: "", Lo: 1, Width: 1},
+		{Name: "irq_enable", Doc: "1: pending interrupts are requested", Lo: 1, Width: 1},
 	}},
 	{Name: "reset", Doc: "Function reset: drains the pipelines, then returns all state to power-on.", Offset: 0x24, Width: 32, Access: AccessWO, Array: false, Count: 1, Stride: 4, Reset: 0x0, Fields: []Field{
 		{Name: "trigger", Doc: "write 0x52535421 to reset; other values are ignored", Lo: 0, Width: 32},
@@ -48,6 +48,7 @@ var registers = []Register{
 		{Name: "qp_fatal", Doc: "A QP went to the error state by itself", Lo: 3, Width: 1},
 		{Name: "bad_doorbell", Doc: "", Lo: 4, Width: 1},
 		{Name: "cmd_error", Doc: "A command could not be read or answered", Lo: 5, Width: 1},
+		{Name: "eq_overrun", Doc: "An event was lost because its EQ was full", Lo: 6, Width: 1},
 	}},
 	{Name: "mac_addr", Doc: "Port MAC address.", Offset: 0x40, Width: 64, Access: AccessRW, Array: false, Count: 1, Stride: 8, Reset: 0x0, Fields: []Field{
 		{Name: "addr", Doc: "first byte on the wire in bits 7:0", Lo: 0, Width: 48},
@@ -102,6 +103,9 @@ var registers = []Register{
 	}},
 	{Name: "last_dip", Doc: "Destination IP.", Offset: 0x120, Width: 64, Access: AccessRO, Array: true, Count: 2, Stride: 8, Reset: 0x0, Fields: []Field{
 		{Name: "addr", Doc: "", Lo: 0, Width: 64},
+	}},
+	{Name: "irq_pending", Doc: "Interrupts that wait for ctrl.irq_enable.", Offset: 0x140, Width: 32, Access: AccessRO, Array: false, Count: 1, Stride: 4, Reset: 0x0, Fields: []Field{
+		{Name: "vectors", Doc: "one bit per vector", Lo: 0, Width: 4},
 	}},
 	{Name: "rx_frames", Doc: "Frames received from the MAC.", Offset: 0x1000, Width: 64, Access: AccessRO, Array: false, Count: 1, Stride: 8, Reset: 0x0, Fields: []Field{
 		{Name: "count", Doc: "", Lo: 0, Width: 64},
@@ -166,7 +170,7 @@ var registers = []Register{
 	{Name: "req_cqe_flush_error", Doc: "Requester CQEs with flush error.", Offset: 0x10d0, Width: 64, Access: AccessRO, Array: false, Count: 1, Stride: 8, Reset: 0x0, Fields: []Field{
 		{Name: "count", Doc: "", Lo: 0, Width: 64},
 	}},
-	{Name: "bad_doorbells", Doc: "Doorbells of QPs or CQs that do not exist, or with an impossible index.", Offset: 0x10d8, Width: 64, Access: AccessRO, Array: false, Count: 1, Stride: 8, Reset: 0x0, Fields: []Field{
+	{Name: "bad_doorbells", Doc: "Doorbells of QPs, CQs or EQs that do not exist, with an impossible index, or that arm a CQ without EQ.", Offset: 0x10d8, Width: 64, Access: AccessRO, Array: false, Count: 1, Stride: 8, Reset: 0x0, Fields: []Field{
 		{Name: "count", Doc: "", Lo: 0, Width: 64},
 	}},
 	{Name: "axi_read_errors", Doc: "Read bursts answered with an error.", Offset: 0x10e0, Width: 64, Access: AccessRO, Array: false, Count: 1, Stride: 8, Reset: 0x0, Fields: []Field{
@@ -211,6 +215,15 @@ var registers = []Register{
 	{Name: "out_of_buffer", Doc: "Requests refused by RNR NAK, or dropped (UC, UD, raw packets): no receive WQE was posted.", Offset: 0x1148, Width: 64, Access: AccessRO, Array: false, Count: 1, Stride: 8, Reset: 0x0, Fields: []Field{
 		{Name: "count", Doc: "", Lo: 0, Width: 64},
 	}},
+	{Name: "eqe_written", Doc: "EQEs written.", Offset: 0x11c8, Width: 64, Access: AccessRO, Array: false, Count: 1, Stride: 8, Reset: 0x0, Fields: []Field{
+		{Name: "count", Doc: "", Lo: 0, Width: 64},
+	}},
+	{Name: "eqe_lost", Doc: "Events lost because the EQ was full.", Offset: 0x11d0, Width: 64, Access: AccessRO, Array: false, Count: 1, Stride: 8, Reset: 0x0, Fields: []Field{
+		{Name: "count", Doc: "", Lo: 0, Width: 64},
+	}},
+	{Name: "interrupts", Doc: "Interrupts requested.", Offset: 0x11d8, Width: 64, Access: AccessRO, Array: false, Count: 1, Stride: 8, Reset: 0x0, Fields: []Field{
+		{Name: "count", Doc: "", Lo: 0, Width: 64},
+	}},
 	{Name: "rx_drop", Doc: "Frames dropped by the front end, indexed by drop_reason (element 0 counts accepted frames).", Offset: 0x1200, Width: 64, Access: AccessRO, Array: true, Count: 24, Stride: 8, Reset: 0x0, Fields: []Field{
 		{Name: "count", Doc: "", Lo: 0, Width: 64},
 	}},
@@ -230,9 +243,14 @@ var doorbells = []Register{
 	}},
 	{Name: "cq", Doc: "CQEs consumed.", Offset: 0x10, Width: 64, Access: AccessWO, Array: false, Count: 1, Stride: 8, Reset: 0x0, Fields: []Field{
 		{Name: "cqn", Doc: "", Lo: 0, Width: 24},
-		{Name: "arm", Doc: "ask for an event at the next CQE", Lo: 24, Width: 1},
-		{Name: "arm_solicited", Doc: "", Lo: 25, Width: 1},
+		{Name: "arm", Doc: "ask for an event at the next CQE, at once if there is one behind ci", Lo: 24, Width: 1},
+		{Name: "arm_solicited", Doc: "the same at the next solicited or failed CQE", Lo: 25, Width: 1},
 		{Name: "ci", Doc: "free-running consumer index: CQEs ever consumed, modulo 2^24", Lo: 32, Width: 24},
+	}},
+	{Name: "eq", Doc: "EQEs consumed.", Offset: 0x18, Width: 64, Access: AccessWO, Array: false, Count: 1, Stride: 8, Reset: 0x0, Fields: []Field{
+		{Name: "eqn", Doc: "", Lo: 0, Width: 8},
+		{Name: "arm", Doc: "request an interrupt at the next EQE, at once if there is one behind ci", Lo: 24, Width: 1},
+		{Name: "ci", Doc: "free-running consumer index: EQEs ever consumed, modulo 2^24", Lo: 32, Width: 24},
 	}},
 }
 
@@ -282,9 +300,9 @@ var layouts = []Layout{
 		{Name: "with_grh", Doc: "", Lo: 218, Width: 1},
 		{Name: "phase", Doc: "", Lo: 255, Width: 1},
 	}},
-	{Name: "eqe", Doc: "Event queue entry.", Size: 16, Fields: []Field{
+	{Name: "eqe", Doc: "Event queue entry. The last byte is written last; phase is 1 on the first pass over the ring, then toggles.", Size: 16, Fields: []Field{
 		{Name: "event_type", Doc: "", Lo: 0, Width: 8, Enum: func(v uint64) string { return EQEType(v).String() }},
-		{Name: "object", Doc: "CQN or QPN", Lo: 32, Width: 32},
+		{Name: "object", Doc: "CQN, QPN or other number, see event_type", Lo: 32, Width: 32},
 		{Name: "detail", Doc: "", Lo: 64, Width: 32},
 		{Name: "phase", Doc: "", Lo: 127, Width: 1},
 	}},
@@ -302,8 +320,21 @@ var layouts = []Layout{
 	{Name: "cq_context", Doc: "", Size: 32, Fields: []Field{
 		{Name: "addr", Doc: "64-byte aligned IOVA", Lo: 0, Width: 64},
 		{Name: "log_size", Doc: "log2 of the number of CQEs, 1 to 15", Lo: 64, Width: 8},
-		{Name: "eqn", Doc: "", Lo: 72, Width: 8},
+		{Name: "eqn", Doc: "EQ of its completion events; 0xff: none", Lo: 72, Width: 8},
 		{Name: "overrun", Doc: "query only", Lo: 80, Width: 1},
+		{Name: "armed", Doc: "query only: an event is due at the next CQE", Lo: 81, Width: 1},
+		{Name: "armed_solicited", Doc: "query only: at the next solicited or failed one", Lo: 82, Width: 1},
+		{Name: "pi", Doc: "query only", Lo: 96, Width: 24},
+		{Name: "ci", Doc: "query only", Lo: 128, Width: 24},
+		{Name: "moderation_count", Doc: "create, modify: CQEs that make an event; 0: no bound", Lo: 160, Width: 16},
+		{Name: "moderation_period", Doc: "create, modify: microseconds from the first of them to the event at the latest; 0: no moderation", Lo: 176, Width: 16},
+	}},
+	{Name: "eq_context", Doc: "", Size: 32, Fields: []Field{
+		{Name: "addr", Doc: "64-byte aligned IOVA", Lo: 0, Width: 64},
+		{Name: "log_size", Doc: "log2 of the number of EQEs, 1 to 15", Lo: 64, Width: 8},
+		{Name: "irq_vec", Doc: "interrupt vector", Lo: 72, Width: 8},
+		{Name: "overrun", Doc: "query only: an event was lost because the EQ was full", Lo: 80, Width: 1},
+		{Name: "armed", Doc: "query only: the next EQE requests an interrupt", Lo: 81, Width: 1},
 		{Name: "pi", Doc: "query only", Lo: 96, Width: 24},
 		{Name: "ci", Doc: "query only", Lo: 128, Width: 24},
 	}},
@@ -355,8 +386,9 @@ var layouts = []Layout{
 	}},
 	{Name: "cmd_header", Doc: "Head of a command slot (256 bytes; the object's layout follows at offset 16).", Size: 16, Fields: []Field{
 		{Name: "opcode", Doc: "", Lo: 0, Width: 8, Enum: func(v uint64) string { return CmdOpcode(v).String() }},
+		{Name: "notify", Doc: "make an event of type command when it is answered", Lo: 8, Width: 1},
 		{Name: "seq", Doc: "echoed in the response", Lo: 16, Width: 16},
-		{Name: "object", Doc: "QPN, CQN or MR index", Lo: 32, Width: 32},
+		{Name: "object", Doc: "QPN, CQN, EQN or MR index", Lo: 32, Width: 32},
 	}},
 	{Name: "rsp_header", Doc: "Head of a response slot (256 bytes; a query's layout follows at offset 16). Written whole; poll seq and phase.", Size: 16, Fields: []Field{
 		{Name: "status", Doc: "", Lo: 0, Width: 8, Enum: func(v uint64) string { return CmdStatus(v).String() }},
@@ -375,6 +407,8 @@ var layouts = []Layout{
 		{Name: "max_inflight", Doc: "messages in flight per QP", Lo: 192, Width: 32},
 		{Name: "data_width", Doc: "bits", Lo: 224, Width: 32},
 		{Name: "max_frame", Doc: "bytes", Lo: 256, Width: 32},
+		{Name: "num_eq", Doc: "", Lo: 288, Width: 32},
+		{Name: "num_vectors", Doc: "interrupt vectors", Lo: 320, Width: 32},
 	}},
 	{Name: "rx_verdict", Doc: "What the receive front end says of one frame, on rnic_core's verdict port: one per frame, in order of arrival. Fields that lie behind the point where the frame was refused are not defined.", Size: 128, Fields: []Field{
 		{Name: "reason", Doc: "", Lo: 0, Width: 8, Enum: func(v uint64) string { return DropReason(v).String() }},

@@ -19,6 +19,7 @@ type cmdQueue struct {
 	dead     error // set when the device stopped answering; every later command fails at once
 	requests []byte
 	answers  []byte
+	notify   bool // ask for events of type command; the driver polls for answers and does not
 }
 
 const (
@@ -69,7 +70,7 @@ func (q *cmdQueue) execute(d *Device, verb string, op regs.CmdOpcode, object uin
 	phase := q.pi>>cmdLogSize&1 == 0
 	req, ans := q.requests[slot:slot+cmdSlot], q.answers[slot:slot+cmdSlot]
 	clear(req)
-	hdr := regs.CmdHeader{Opcode: op, Seq: q.pi, Object: object}
+	hdr := regs.CmdHeader{Opcode: op, Seq: q.pi, Object: object, Notify: q.notify}
 	hdr.Marshal(req)
 	copy(req[regs.CmdHeaderSize:], in)
 	q.pi++
@@ -130,13 +131,13 @@ func (d *Device) queryDevice() error {
 	}
 	var caps regs.DeviceCaps
 	caps.Unmarshal(body[:])
-	if caps.NumQP == 0 || caps.NumCQ == 0 || caps.NumMR == 0 || caps.LogMaxQueue == 0 || caps.LogMaxQueue > 15 {
+	if caps.NumQP == 0 || caps.NumCQ == 0 || caps.NumMR == 0 || caps.NumEQ < 2 || caps.NumVectors == 0 || caps.LogMaxQueue == 0 || caps.LogMaxQueue > 15 {
 		return &Error{Verb: "query_device", Attr: "capabilities", Got: fmt.Sprintf("%+v", caps), Err: ErrDevice}
 	}
 	v := d.csr.Load32(regs.VersionOffset)
 	d.attr = DeviceAttr{
 		VersionMajor: int(v >> 16), VersionMinor: int(v & 0xffff),
-		MaxQP: int(caps.NumQP), MaxCQ: int(caps.NumCQ), MaxMR: int(caps.NumMR), FirstQPN: caps.FirstQPN,
+		MaxQP: int(caps.NumQP), MaxCQ: int(caps.NumCQ), MaxMR: int(caps.NumMR), MaxEQ: int(caps.NumEQ), MaxVectors: int(caps.NumVectors), FirstQPN: caps.FirstQPN,
 		MaxSGE: int(caps.MaxSGE), MaxQPWR: 1 << caps.LogMaxQueue, MaxCQE: 1<<caps.LogMaxQueue - cqReserve,
 		MaxInflight: int(caps.MaxInflight), MaxMsgSize: 1 << 31, DataWidth: int(caps.DataWidth), MaxFrame: int(caps.MaxFrame),
 	}

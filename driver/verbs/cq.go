@@ -3,7 +3,6 @@
 package verbs
 
 import (
-	"context"
 	"fmt"
 	"math/bits"
 	"sync"
@@ -30,16 +29,49 @@ type CQ struct {
 	users    int    // QPs; guarded by dev.mu
 	overrun  bool
 	closed   bool
+	cfg      CQConfig
+	ch       *Channel
+
+	// guarded by ch.eq.vec.mu
+	armed  bool   // an event is due, or its EQE was not looked at
+	events uint64 // that have come
+	queued bool   // in ch.ready
+	gone   bool   // closed
+}
+
+// CQConfig has the optional attributes of a CQ.
+type CQConfig struct {
+	// Channel takes the completion events, for Channel.Next; nil: only CQ.Wait uses them.
+	Channel *Channel
+	// SolicitedOnly makes events only of receives that the sender posted with SendSolicited, and of failed
+	// completions.
+	SolicitedOnly bool
 }
 
 // CreateCQ makes a CQ that holds at least n completions. The ring is larger, since consumption is
-// told to the device a quarter of a ring at a time. Corresponds to ibv_create_cq(3).
-func (d *Device) CreateCQ(n int) (*CQ, error) {
+// told to the device a quarter of a ring at a time. At most one CQConfig may follow. Corresponds to
+// ibv_create_cq(3).
+func (d *Device) CreateCQ(n int, config ...CQConfig) (*CQ, error) {
 	const verb = "create_cq"
+	var cfg CQConfig
+	switch len(config) {
+	case 0:
+	case 1:
+		cfg = config[0]
+	default:
+		return nil, &Error{Verb: verb, Attr: "CQConfigs", Got: len(config), Limit: "at most 1", Err: ErrInvalid}
+	}
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	if d.closed {
 		return nil, &Error{Verb: verb, Err: ErrClosed}
+	}
+	ch := cfg.Channel
+	if ch == nil {
+		ch = d.channel
+	}
+	if ch.dev != d || !d.channels[ch] {
+		return nil, &Error{Verb: verb, Attr: "Channel", Err: ErrInvalid, Hint: "it belongs to another device, or is closed"}
 	}
 	limit := d.attr.MaxQPWR*3/4 - cqReserve
 	if n < 1 || n > limit {
@@ -56,8 +88,8 @@ func (d *Device) CreateCQ(n int) (*CQ, error) {
 		d.cqn.free(cqn)
 		return nil, &Error{Verb: verb, Attr: "entries", Got: n, Err: fmt.Errorf("%w: %w", ErrDevice, err)}
 	}
-	cq := &CQ{dev: d, cqn: cqn, dma: dma, ring: dma.Bytes()[:regs.CQESize<<log], logSize: log}
-	ctx := regs.CQContext{Addr: dma.IOVA(), LogSize: log}
+	cq := &CQ{dev: d, cqn: cqn, dma: dma, ring: dma.Bytes()[:regs.CQESize<<log], logSize: log, cfg: cfg, ch: ch}
+	ctx := regs.CQContext{Addr: dma.IOVA(), LogSize: log, EQN: ch.eq.eqn}
 	var body [regs.CQContextSize]byte
 	ctx.Marshal(body[:])
 	if err := d.cmd.execute(d, verb, regs.CmdOpcodeCreateCQ, cqn, body[:], nil); err != nil {
@@ -65,6 +97,14 @@ func (d *Device) CreateCQ(n int) (*CQ, error) {
 		return nil, joinClose(err, dma.Close)
 	}
 	d.cqs[cqn] = cq
+	d.cqByN[cqn].Store(cq)
+	ch.users++
+	if cfg.Channel != nil {
+		ch.eq.vec.mu.Lock()
+		ch.rest = append(ch.rest, cq)
+		ch.eq.vec.kick() // a Next that waits arms it
+		ch.eq.vec.mu.Unlock()
+	}
 	return cq, nil
 }
 
@@ -167,20 +207,7 @@ const (
 	cqePhaseBit  = 0x80
 )
 
-// Wait polls until there is at least one completion or ctx is done.
-func (cq *CQ) Wait(ctx context.Context, wcs []WC) (int, error) {
-	for {
-		n, err := cq.Poll(wcs)
-		if n > 0 || err != nil {
-			return n, err
-		}
-		if err := ctx.Err(); err != nil {
-			return 0, &Error{Verb: "wait_cq", Attr: "CQ", Got: cq.cqn, Err: err}
-		}
-	}
-}
-
-// Close destroys the CQ; QPs that use it are named in the error. Corresponds to ibv_destroy_cq(3).
+// Close destroys the CQ; QPs that use it are counted in the error. It ends Wait. Corresponds to ibv_destroy_cq(3).
 func (cq *CQ) Close() error {
 	d := cq.dev
 	d.mu.Lock()
@@ -204,6 +231,10 @@ func (cq *CQ) Close() error {
 		return err
 	}
 	cq.closed = true
+	cq.ch.forget(cq)
+	cq.ch.users--
+	d.cqByN[cq.cqn].Store(nil)
+	d.async.retire(cq.cqn, regs.EQETypeCQOverrun)
 	delete(d.cqs, cq.cqn)
 	d.cqn.free(cq.cqn)
 	return cq.dma.Close()

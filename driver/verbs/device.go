@@ -27,6 +27,8 @@ type DeviceAttr struct {
 	MaxQP        int    // QPs that can exist at once
 	MaxCQ        int    // CQs
 	MaxMR        int    // MRs
+	MaxEQ        int    // event queues: one for asynchronous events, one for CQs without Channel, one per Channel
+	MaxVectors   int    // interrupt vectors
 	FirstQPN     uint32 // QPNs run from here to FirstQPN+MaxQP-1
 	MaxSGE       int    // SGEs of a send work request
 	MaxQPWR      int    // slots of the largest send queue
@@ -55,9 +57,17 @@ type Device struct {
 	qpn    idAllocator
 	cqn    idAllocator
 	mrn    idAllocator
+	eqn    idAllocator // of channels, from EQ 1 on
 	// variants are the low bytes of the keys last made, by MR index.
 	variants []uint8
 
+	vectors  []*irqVector
+	async    *eventQueue
+	channel  *Channel          // of CQs without one
+	channels map[*Channel]bool // guarded by mu
+
+	// cqByN finds the CQ of an event without a lock: index CQN.
+	cqByN []atomic.Pointer[CQ]
 	// qps finds the QP of a CQE without a lock: index QPN - FirstQPN.
 	qps []atomic.Pointer[QP]
 }
@@ -96,7 +106,7 @@ func NewDevice(p pcie.Device, cfg Config) (*Device, error) {
 		mac |= uint64(b) << (8 * i)
 	}
 	d.csr.Store64(regs.MACAddrOffset, mac)
-	d.csr.Store32(regs.CtrlOffset, ctrlEnable)
+	d.csr.Store32(regs.CtrlOffset, ctrlEnable|ctrlIRQEnable)
 	if err := d.queryDevice(); err != nil {
 		return nil, errors.Join(err, d.cmd.stop(d))
 	}
@@ -105,6 +115,13 @@ func NewDevice(p pcie.Device, cfg Config) (*Device, error) {
 	d.qpn.limit = uint32(d.attr.MaxQP)
 	d.cqn.limit = uint32(d.attr.MaxCQ)
 	d.mrn.limit = uint32(d.attr.MaxMR)
+	d.cqByN = make([]atomic.Pointer[CQ], d.attr.MaxCQ)
+	d.eqn.limit = uint32(d.attr.MaxEQ) - 1
+	if err := d.startEvents(d.attr.MaxVectors); err != nil {
+		d.csr.Store32(regs.CtrlOffset, 0)
+		d.csr.Store32(regs.ResetOffset, resetMagic)
+		return nil, errors.Join(err, d.waitReady(verb), d.stopEvents(), d.cmd.stop(d))
+	}
 	return d, nil
 }
 
@@ -112,7 +129,9 @@ const (
 	idMagic    = 0x434e524f // "ORNC"
 	resetMagic = 0x52535421 // "RST!", see register `reset`
 	ctrlEnable = 1 << 0
-	readyPolls = 100000
+	// interrupts of armed event queues
+	ctrlIRQEnable = 1 << 1
+	readyPolls    = 100000
 )
 
 // waitReady waits until status.ready; a function that does not come up is an error.
@@ -157,10 +176,15 @@ func (d *Device) Close() error {
 	for _, cq := range d.cqs {
 		return &Error{Verb: "close_device", Attr: "CQ", Got: cq.cqn, Err: ErrBusy, Hint: "close it first"}
 	}
+	for ch := range d.channels {
+		if ch != d.channel {
+			return &Error{Verb: "close_device", Attr: "channel", Got: ch.eq.eqn, Err: ErrBusy, Hint: "close it first"}
+		}
+	}
 	d.closed = true
 	d.csr.Store32(regs.CtrlOffset, 0)
 	d.csr.Store32(regs.ResetOffset, resetMagic)
-	return errors.Join(d.waitReady("close_device"), d.cmd.stop(d))
+	return errors.Join(d.waitReady("close_device"), d.stopEvents(), d.cmd.stop(d))
 }
 
 // AllocPD makes a protection domain. Corresponds to ibv_alloc_pd(3).

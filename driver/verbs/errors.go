@@ -5,7 +5,10 @@ package verbs
 import (
 	"errors"
 	"fmt"
+	"net"
 	"strings"
+
+	"github.com/openrnic/openrnic/driver/pcie"
 )
 
 // Sentinel errors; every error of this package wraps one of them.
@@ -26,11 +29,20 @@ var (
 	ErrNotSupported = errors.New("not supported")
 	// ErrDevice: the device does not answer or answers nonsense.
 	ErrDevice = errors.New("device error")
-	// ErrClosed: the object was closed.
-	ErrClosed = errors.New("closed")
+	// ErrClosed: the object was closed. It is net.ErrClosed too.
+	ErrClosed error = closedError{}
+	// ErrIdle: nothing is under way in the simulation that could end the wait.
+	ErrIdle = pcie.ErrIdle
+	// ErrEventsLost: asynchronous events were dropped because nobody took them.
+	ErrEventsLost = errors.New("events lost")
 	// ErrCQOverrun: the CQ had no room for a completion; it and its QPs must be destroyed.
 	ErrCQOverrun = errors.New("completion queue overrun")
 )
+
+type closedError struct{}
+
+func (closedError) Error() string        { return "closed" }
+func (closedError) Is(target error) bool { return target == net.ErrClosed }
 
 // Error says which verb failed, for which attribute, with which value and limit.
 type Error struct {

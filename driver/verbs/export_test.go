@@ -44,3 +44,61 @@ func SetPKey(qp *QP, pkey uint16) {
 	defer qp.mu.Unlock()
 	qp.ctx.PKey = pkey
 }
+
+// RawCreateEQ sends a CREATE_EQ for ring memory that the test looks after.
+func RawCreateEQ(d *Device, eqn uint32, ctx regs.EQContext) error {
+	var body [regs.EQContextSize]byte
+	if err := ctx.Marshal(body[:]); err != nil {
+		return err
+	}
+	return d.cmd.execute(d, "create_eq", regs.CmdOpcodeCreateEQ, eqn, body[:], nil)
+}
+
+// RawDestroyEQ sends a DESTROY_EQ.
+func RawDestroyEQ(d *Device, eqn uint32) error {
+	return d.cmd.execute(d, "destroy_eq", regs.CmdOpcodeDestroyEQ, eqn, nil, nil)
+}
+
+// RawModifyCQ sends a MODIFY_CQ.
+func RawModifyCQ(d *Device, cqn uint32, ctx regs.CQContext) error {
+	var body [regs.CQContextSize]byte
+	if err := ctx.Marshal(body[:]); err != nil {
+		return err
+	}
+	return d.cmd.execute(d, "modify_cq", regs.CmdOpcodeModifyCQ, cqn, body[:], nil)
+}
+
+// QueryCQ reads the context of a CQ.
+func QueryCQ(d *Device, cqn uint32) (ctx regs.CQContext, err error) {
+	var body [regs.CQContextSize]byte
+	err = d.cmd.execute(d, "query_cq", regs.CmdOpcodeQueryCQ, cqn, nil, body[:])
+	ctx.Unmarshal(body[:])
+	return ctx, err
+}
+
+// QueryEQ reads the context of an EQ.
+func QueryEQ(d *Device, eqn uint32) (ctx regs.EQContext, err error) {
+	var body [regs.EQContextSize]byte
+	err = d.cmd.execute(d, "query_eq", regs.CmdOpcodeQueryEQ, eqn, nil, body[:])
+	ctx.Unmarshal(body[:])
+	return ctx, err
+}
+
+// NotifiedNop runs a command that makes an event.
+func NotifiedNop(d *Device) error {
+	d.cmd.notify = true
+	defer func() { d.cmd.notify = false }()
+	return d.cmd.execute(d, "nop", regs.CmdOpcodeNop, 0, nil, nil)
+}
+
+// Arm arms a CQ as Wait does; CQEvents tells how many events have come and whether one is due.
+func Arm(cq *CQ) { cq.arm() }
+
+// CQEvents tells the events that a CQ has had, and whether one is due.
+func CQEvents(cq *CQ) (events uint64, due bool) {
+	v := cq.ch.eq.vec
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	cq.ch.eq.dispatch()
+	return cq.events, cq.armed
+}

@@ -631,6 +631,7 @@ func (qp *QP) destroy() error {
 	id := qp.qpn - d.attr.FirstQPN
 	d.qps[id].Store(nil)
 	qp.discardCompletions() // or the next QP of this number would get them
+	d.async.retire(qp.qpn, regs.EQETypeQPFatal, regs.EQETypeQPAccessErr, regs.EQETypeQPLastWQE, regs.EQETypeSQDrained)
 	d.qpn.free(id)
 	delete(qp.pd.qps, qp.qpn)
 	qp.cfg.SendCQ.users--

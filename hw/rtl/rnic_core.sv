@@ -82,7 +82,7 @@ module rnic_core
   // priority flow control, per priority
   input  logic [7:0]          pfc_pause_i,
   output logic [7:0]          pfc_xoff_o,
-  output logic [0:0]          irq_o,
+  output logic [NumVec-1:0]   irq_o,             // one message per cycle and vector
   output logic                idle_o,
   // while idle_o: nothing happens by itself before time_i reaches wake_o, so time may jump there (all
   // ones: nothing ever); not known now when wake_valid_o is 0
@@ -97,10 +97,11 @@ module rnic_core
   localparam int unsigned NumQpPorts = 6;
   localparam int unsigned NumMrPorts = 2;
   localparam int unsigned NumErr = 3;
-  localparam int unsigned NumDrain = 10;
+  localparam int unsigned NumDrain = 12;
   localparam logic [1:0] WrPayload = 2'(WrIdPayload);
   localparam logic [1:0] WrCqe = 2'(WrIdCqe);
   localparam logic [1:0] WrRsp = 2'(WrIdRsp);
+  localparam logic [1:0] WrEqe = 2'(WrIdEqe);
   localparam logic [1:0] RdCmd = 2'(RdIdCmd);
   localparam logic [1:0] RdWqe = 2'(RdIdWqe);
   localparam logic [1:0] RdPayload = 2'(RdIdPayload);
@@ -144,25 +145,27 @@ module rnic_core
     .db_offset_o(db_offset), .db_data_o(db_data)
   );
 
-  // Doorbells that nobody takes are bad ones: receive queues do not exist yet, a function that is
   // Doorbells that nobody takes are bad ones; a function that is not enabled has no queues at all.
-  // Reserved fields are not looked at; arming a CQ belongs to the event queues.
+  // Reserved fields are not looked at.
   // verilator lint_off UNUSEDSIGNAL
   rnic_regs_pkg::db_sq_t db_sq;
   rnic_regs_pkg::db_rq_t db_rq;
   rnic_regs_pkg::db_cq_t db_cq;
+  rnic_regs_pkg::db_eq_t db_eq;
   // verilator lint_on UNUSEDSIGNAL
-  logic db_is_sq, db_is_rq, db_is_cq, db_is_bad;
-  logic sq_db_ready, rq_db_ready, cq_db_ready, ev_db_refused;
+  logic db_is_sq, db_is_rq, db_is_cq, db_is_eq, db_is_bad;
+  logic sq_db_ready, rq_db_ready, cq_db_ready, eq_db_ready, ev_db_refused;
   assign db_sq = db_data;
   assign db_rq = db_data;
   assign db_cq = db_data;
+  assign db_eq = db_data;
   assign db_is_sq = enable && db_offset == rnic_regs_pkg::DbSqOffset;
   assign db_is_rq = enable && db_offset == rnic_regs_pkg::DbRqOffset;
   assign db_is_cq = enable && db_offset == rnic_regs_pkg::DbCqOffset;
-  assign db_is_bad = !db_is_sq && !db_is_rq && !db_is_cq;
+  assign db_is_eq = enable && db_offset == rnic_regs_pkg::DbEqOffset;
+  assign db_is_bad = !db_is_sq && !db_is_rq && !db_is_cq && !db_is_eq;
   assign db_ready = (db_is_sq && sq_db_ready) || (db_is_rq && rq_db_ready) ||
-                    (db_is_cq && cq_db_ready) || db_is_bad;
+                    (db_is_cq && cq_db_ready) || (db_is_eq && eq_db_ready) || db_is_bad;
   assign ev_db_refused = db_valid && db_is_bad;
 
   // ---- tables -----------------------------------------------------------------------------------
@@ -174,11 +177,15 @@ module rnic_core
   mr_t                       mr_rsp[NumMrPorts];
   logic     [NumErr-1:0]     qp_err_valid, qp_err_ready;
   qp_idx_t  [NumErr-1:0]     qp_err_idx;
+  logic                      qp_err_access;
   logic                      errev_valid, errev_ready;
   qp_idx_t                   errev_idx;
+  qp_err_e                   errev_why;
   logic                      drain;
   logic     [NumDrain-1:0]   drain_done;
   logic     [NumDrain:0]     block_idle;
+  logic                      event_valid, event_ready;
+  async_ev_t                 event_in;
 
   logic      qp_cmd_valid, qp_cmd_rsp_valid, qp_cmd_rsp_ok, ev_qp_fatal;
   qp_cmd_e   qp_cmd_op;
@@ -194,7 +201,9 @@ module rnic_core
     .cmd_from_i(qp_cmd_from), .cmd_attr_i(qp_cmd_attr),
     .cmd_rsp_valid_o(qp_cmd_rsp_valid), .cmd_rsp_ok_o(qp_cmd_rsp_ok), .cmd_rsp_o(qp_cmd_rsp),
     .err_valid_i(qp_err_valid), .err_ready_o(qp_err_ready), .err_idx_i(qp_err_idx),
+    .err_access_i({{NumErr - 1{1'b0}}, qp_err_access}),
     .errev_valid_o(errev_valid), .errev_ready_i(errev_ready), .errev_idx_o(errev_idx),
+    .errev_why_o(errev_why),
     .drain_i(drain), .drain_done_o(drain_done[0]),
     .ev_fatal_o(ev_qp_fatal), .idle_o(block_idle[0])
   );
@@ -289,16 +298,27 @@ module rnic_core
   logic [2:0] ev_rq_wqe;
   logic       ev_rq_bad_db, ev_rq_axi_err;
 
-  // QPs that went to ERR: told to the requester and to the receive queues.
-  logic errev_req_q, errev_rq_q, errev_req_ready, errev_rq_ready;
-  assign errev_ready = (errev_req_q || errev_req_ready) && (errev_rq_q || errev_rq_ready);
+  // QPs that went to ERR: told to the requester, to the receive queues and, if by itself, as an event.
+  logic errev_req_q, errev_rq_q, errev_ev_q, errev_req_ready, errev_rq_ready;
+  logic qpev_valid, qpev_ready, errev_ev_ready;
+  async_ev_t qpev;
+  assign qpev_valid = errev_valid && !errev_ev_q && errev_why != QpErrCmd;
+  assign errev_ev_ready = qpev_ready || errev_why == QpErrCmd;
+  assign qpev = '{
+    ev_type: errev_why == QpErrAccess ? rnic_regs_pkg::EqeTypeQpAccessErr : rnic_regs_pkg::EqeTypeQpFatal,
+    object: 32'(idx_to_qpn(errev_idx)), detail: '0
+  };
+  assign errev_ready = (errev_req_q || errev_req_ready) && (errev_rq_q || errev_rq_ready) &&
+                       (errev_ev_q || errev_ev_ready);
   always_ff @(posedge clk_i) begin
     if (!core_rst_n || !errev_valid || errev_ready) begin
       errev_req_q <= 1'b0;
       errev_rq_q <= 1'b0;
+      errev_ev_q <= 1'b0;
     end else begin
       if (errev_req_ready) errev_req_q <= 1'b1;
       if (errev_rq_ready) errev_rq_q <= 1'b1;
+      if (errev_ev_ready) errev_ev_q <= 1'b1;
     end
   end
 
@@ -338,7 +358,7 @@ module rnic_core
     .wr_valid_o(wr_valid), .wr_ready_i(wr_ready), .wr_o(wr),
     .ackrx_valid_o(ackrx_valid), .ackrx_ready_i(ackrx_ready), .ackrx_o(ackrx),
     .qp_err_valid_o(qp_err_valid[0]), .qp_err_ready_i(qp_err_ready[0]),
-    .qp_err_idx_o(qp_err_idx[0]),
+    .qp_err_idx_o(qp_err_idx[0]), .qp_err_access_o(qp_err_access),
     .adm_valid_i(rsp_adm_valid), .adm_ready_o(rsp_adm_ready), .adm_i(rsp_adm),
     .adm_rsp_valid_o(rsp_adm_rsp_valid), .adm_rsp_o(rsp_adm_rsp),
     .drain_i(drain), .drain_done_o(drain_done[2]), .idle_o(block_idle[2]),
@@ -396,6 +416,8 @@ module rnic_core
   logic [3:0]       ev_wqe;
   logic             ev_sq_bad_db, ev_ack, ev_nak, ev_ghost, ev_window, ev_wqe_axi_err;
   logic             ev_timeout, ev_nak_seq, ev_rnr, ev_again;
+  logic             req_wake_valid, cq_wake_valid;
+  logic [63:0]      req_wake, cq_wake;
   logic             reqpkt_valid, reqpkt_ready, inl_valid, inl_ready;
   logic [requester_pkg::InlineBytes*8-1:0] inl_data;
   logic [6:0]       inl_len;
@@ -436,7 +458,7 @@ module rnic_core
     .ev_wqe_o(ev_wqe), .ev_bad_db_o(ev_sq_bad_db), .ev_ack_o(ev_ack), .ev_nak_o(ev_nak),
     .ev_ghost_o(ev_ghost), .ev_window_o(ev_window),   .ev_axi_err_o(ev_wqe_axi_err),
     .ev_timeout_o(ev_timeout), .ev_nak_seq_o(ev_nak_seq), .ev_rnr_o(ev_rnr), .ev_again_o(ev_again),
-    .wake_valid_o, .wake_o
+    .wake_valid_o(req_wake_valid), .wake_o(req_wake)
   );
 
   logic ev_pl_axi_err;
@@ -506,6 +528,10 @@ module rnic_core
   cq_ctx_t     cq_cmd_rsp;
   logic        ev_cqe, ev_cqe_lost, ev_cq_overrun, ev_cqe_error, ev_cqe_flush;
   logic        ev_cq_bad_db, ev_cqe_axi_err;
+  cq_mod_t     cq_cmd_mod;
+  logic        comp_valid, comp_ready, ovr_valid, ovr_ready;
+  comp_ev_t    comp;
+  async_ev_t   ovr;
 
   stream_arb #(.Width($bits(cqe_ev_t))) u_cqe_arb (
     .clk_i, .rst_ni(core_rst_n),
@@ -514,24 +540,91 @@ module rnic_core
     .out_valid_o(cqe_valid), .out_ready_i(cqe_ready), .out_data_o(cqe)
   );
 
-  cqe_writer #(.DataW(DataW)) u_cqe_writer (
+  cqe_writer #(.DataW(DataW), .ClkPs(ClkPs)) u_cqe_writer (
     .clk_i, .rst_ni(core_rst_n), .time_i,
     .in_valid_i(cqe_valid), .in_ready_o(cqe_ready), .in_i(cqe),
     .db_valid_i(db_valid && db_is_cq), .db_ready_o(cq_db_ready),
     .db_cqn_i(db_cq.cqn), .db_ci_i(db_cq.ci),
+    .db_arm_i('{any: db_cq.arm, solicited: db_cq.arm_solicited}),
     .cmd_valid_i(cq_cmd_valid), .cmd_ready_o(cq_cmd_ready), .cmd_op_i(cq_cmd_op),
     .cmd_idx_i(cq_cmd_idx), .cmd_addr_i(cq_cmd_addr), .cmd_log_size_i(cq_cmd_log_size),
-    .cmd_eqn_i(cq_cmd_eqn), .cmd_rsp_valid_o(cq_cmd_rsp_valid), .cmd_rsp_o(cq_cmd_rsp),
+    .cmd_eqn_i(cq_cmd_eqn), .cmd_mod_i(cq_cmd_mod),
+    .cmd_rsp_valid_o(cq_cmd_rsp_valid), .cmd_rsp_o(cq_cmd_rsp),
     .aw_valid_o(aw_valid[WrCqe]), .aw_ready_i(aw_ready[WrCqe]),
     .aw_addr_o(aw_addr[WrCqe]), .aw_len_o(aw_len[WrCqe]),
     .w_valid_o(w_valid[WrCqe]), .w_ready_i(w_ready[WrCqe]),
     .w_data_o(w_data[WrCqe]), .w_strb_o(w_strb[WrCqe]), .w_last_o(w_last[WrCqe]),
     .b_valid_i(b_valid[WrCqe]), .b_err_i(b_err),
+    .comp_valid_o(comp_valid), .comp_ready_i(comp_ready), .comp_o(comp),
+    .ovr_valid_o(ovr_valid), .ovr_ready_i(ovr_ready), .ovr_o(ovr),
+    .wake_valid_o(cq_wake_valid), .wake_o(cq_wake),
     .drain_i(drain), .drain_done_o(drain_done[8]),
     .ev_cqe_o(ev_cqe), .ev_lost_o(ev_cqe_lost), .ev_overrun_o(ev_cq_overrun),
     .ev_error_o(ev_cqe_error), .ev_flush_o(ev_cqe_flush), .ev_bad_db_o(ev_cq_bad_db),
     .ev_axi_err_o(ev_cqe_axi_err), .idle_o(block_idle[8])
   );
+
+  assign wake_valid_o = req_wake_valid && cq_wake_valid;
+  assign wake_o = cq_wake < req_wake ? cq_wake : req_wake;
+
+  // Asynchronous events: sources in the order of in_valid_i.
+  logic        cmdev_valid, cmdev_ready;
+  async_ev_t   cmdev;
+  event_arb #(.NumSrc(3)) u_event_arb (
+    .clk_i, .rst_ni(core_rst_n),
+    .in_valid_i({cmdev_valid, ovr_valid, qpev_valid}),
+    .in_ready_o({cmdev_ready, ovr_ready, qpev_ready}),
+    .in_i({cmdev, ovr, qpev}),
+    .out_valid_o(event_valid), .out_ready_i(event_ready), .out_o(event_in),
+    .drain_i(drain), .drain_done_o(drain_done[10]), .idle_o(block_idle[11])
+  );
+
+  logic        eq_cmd_valid, eq_cmd_ready, eq_cmd_rsp_valid, irq_valid;
+  eq_cmd_e     eq_cmd_op;
+  eq_idx_t     eq_cmd_idx;
+  logic [63:6] eq_cmd_addr;
+  logic [3:0]  eq_cmd_log_size;
+  vec_t        eq_cmd_vector, irq_vec;
+  eq_ctx_t     eq_cmd_rsp;
+  logic        ev_eqe, ev_eqe_lost, ev_eq_bad_db, ev_eqe_axi_err;
+
+  eq_writer #(.DataW(DataW)) u_eq_writer (
+    .clk_i, .rst_ni(core_rst_n),
+    .comp_valid_i(comp_valid), .comp_ready_o(comp_ready), .comp_i(comp),
+    .async_valid_i(event_valid), .async_ready_o(event_ready), .async_i(event_in),
+    .db_valid_i(db_valid && db_is_eq), .db_ready_o(eq_db_ready),
+    .db_eqn_i(db_eq.eqn), .db_arm_i(db_eq.arm), .db_ci_i(db_eq.ci),
+    .cmd_valid_i(eq_cmd_valid), .cmd_ready_o(eq_cmd_ready), .cmd_op_i(eq_cmd_op),
+    .cmd_idx_i(eq_cmd_idx), .cmd_addr_i(eq_cmd_addr), .cmd_log_size_i(eq_cmd_log_size),
+    .cmd_vector_i(eq_cmd_vector), .cmd_rsp_valid_o(eq_cmd_rsp_valid), .cmd_rsp_o(eq_cmd_rsp),
+    .aw_valid_o(aw_valid[WrEqe]), .aw_ready_i(aw_ready[WrEqe]),
+    .aw_addr_o(aw_addr[WrEqe]), .aw_len_o(aw_len[WrEqe]),
+    .w_valid_o(w_valid[WrEqe]), .w_ready_i(w_ready[WrEqe]),
+    .w_data_o(w_data[WrEqe]), .w_strb_o(w_strb[WrEqe]), .w_last_o(w_last[WrEqe]),
+    .b_valid_i(b_valid[WrEqe]), .b_err_i(b_err),
+    .irq_valid_o(irq_valid), .irq_vec_o(irq_vec),
+    .drain_i(drain), .drain_done_o(drain_done[11]),
+    .ev_eqe_o(ev_eqe), .ev_lost_o(ev_eqe_lost), .ev_bad_db_o(ev_eq_bad_db),
+    .ev_axi_err_o(ev_eqe_axi_err), .idle_o(block_idle[12])
+  );
+
+  // Interrupts: pending until irq_enable, then requested once.
+  logic [NumVec-1:0] irq_pend_q, irq_set;
+  logic              irq_busy;
+  always_comb begin
+    irq_set = '0;
+    irq_set[irq_vec] = irq_valid;
+  end
+  always_ff @(posedge clk_i) begin
+    if (!core_rst_n) begin
+      irq_pend_q <= '0;
+      irq_o <= '0;
+    end else begin
+      irq_pend_q <= irq_set | (reg2hw.ctrl.irq_enable ? '0 : irq_pend_q);
+      irq_o <= reg2hw.ctrl.irq_enable ? irq_pend_q : '0;
+    end
+  end
+  assign irq_busy = irq_o != '0 || (irq_pend_q != '0 && reg2hw.ctrl.irq_enable);
 
   logic [15:0] cmdq_ci;
   logic        ev_cmd, ev_cmd_error, ev_cmd_rd_err, ev_cmd_wr_err;
@@ -557,8 +650,13 @@ module rnic_core
     .mr_cmd_mr_o(mr_cmd_mr), .mr_cmd_rsp_valid_i(mr_cmd_rsp_valid), .mr_cmd_rsp_i(mr_cmd_rsp),
     .cq_cmd_valid_o(cq_cmd_valid), .cq_cmd_ready_i(cq_cmd_ready), .cq_cmd_op_o(cq_cmd_op),
     .cq_cmd_idx_o(cq_cmd_idx), .cq_cmd_addr_o(cq_cmd_addr),
-    .cq_cmd_log_size_o(cq_cmd_log_size), .cq_cmd_eqn_o(cq_cmd_eqn),
+    .cq_cmd_log_size_o(cq_cmd_log_size), .cq_cmd_eqn_o(cq_cmd_eqn), .cq_cmd_mod_o(cq_cmd_mod),
     .cq_cmd_rsp_valid_i(cq_cmd_rsp_valid), .cq_cmd_rsp_i(cq_cmd_rsp),
+    .eq_cmd_valid_o(eq_cmd_valid), .eq_cmd_ready_i(eq_cmd_ready), .eq_cmd_op_o(eq_cmd_op),
+    .eq_cmd_idx_o(eq_cmd_idx), .eq_cmd_addr_o(eq_cmd_addr),
+    .eq_cmd_log_size_o(eq_cmd_log_size), .eq_cmd_vector_o(eq_cmd_vector),
+    .eq_cmd_rsp_valid_i(eq_cmd_rsp_valid), .eq_cmd_rsp_i(eq_cmd_rsp),
+    .event_valid_o(cmdev_valid), .event_ready_i(cmdev_ready), .event_o(cmdev),
     .rsp_adm_valid_o(rsp_adm_valid), .rsp_adm_ready_i(rsp_adm_ready), .rsp_adm_o(rsp_adm),
     .rsp_adm_rsp_valid_i(rsp_adm_rsp_valid), .rsp_adm_rsp_i(rsp_adm_rsp),
     .req_adm_valid_o(req_adm_valid), .req_adm_ready_i(req_adm_ready), .req_adm_o(req_adm),
@@ -567,12 +665,10 @@ module rnic_core
     .ev_done_o(ev_cmd), .ev_error_o(ev_cmd_error),
     .ev_axi_rd_err_o(ev_cmd_rd_err), .ev_axi_wr_err_o(ev_cmd_wr_err), .idle_o(block_idle[9])
   );
-  assign irq_o[0] = ev_cmd && reg2hw.ctrl.irq_enable;
-
   // Registers written, but not seen by the blocks yet.
   logic csr_busy, idle_q;
   assign csr_busy = s_axil_awvalid_i || s_axil_wvalid_i || s_axil_bvalid_o ||
-                    s_axil_arvalid_i || s_axil_rvalid_o || db_valid ||
+                    s_axil_arvalid_i || s_axil_rvalid_o || db_valid || irq_busy ||
                     reg2hw.reset.qe || reg2hw.cmdq_pi.qe || reg2hw.cmdq_cfg.qe;
   always_ff @(posedge clk_i) begin
     if (!rst_ni) idle_q <= 1'b0;
@@ -583,7 +679,7 @@ module rnic_core
   rnic_counters #(.DataW(DataW), .ClkPs(ClkPs)) u_counters (
     .clk_i, .rst_ni(core_rst_n), .time_i,
     .ready_i(!stop && !reset_trigger), .idle_i(&block_idle && !rd_busy && !wr_busy),
-    .cmdq_ci_i(cmdq_ci),
+    .cmdq_ci_i(cmdq_ci), .irq_pend_i(irq_pend_q), .irq_i(irq_o),
     .capture_drops_only_i(reg2hw.rx_ctrl.capture_drops_only),
     .verdict_valid_i(verdict_valid_o), .verdict_i(verdict),
     .ev_drop_valid_i(ev_drop_valid), .ev_drop_i(ev_drop), .ev_nak_op_i(ev_nak_op),
@@ -598,10 +694,11 @@ module rnic_core
     .ev_rnr_i(ev_rnr), .ev_again_i(ev_again),
     .ev_cqe_i(ev_cqe), .ev_cqe_lost_i(ev_cqe_lost), .ev_cq_overrun_i(ev_cq_overrun),
     .ev_cqe_error_i(ev_cqe_error), .ev_cqe_flush_i(ev_cqe_flush),
+    .ev_eqe_i(ev_eqe), .ev_eqe_lost_i(ev_eqe_lost),
     .ev_cmd_i(ev_cmd), .ev_cmd_error_i(ev_cmd_error), .ev_qp_fatal_i(ev_qp_fatal),
-    .ev_bad_db_i({ev_db_refused, ev_sq_bad_db, ev_rq_bad_db, ev_cq_bad_db}),
+    .ev_bad_db_i({ev_db_refused, ev_sq_bad_db, ev_rq_bad_db, ev_cq_bad_db, ev_eq_bad_db}),
     .ev_axi_rd_err_i({ev_cmd_rd_err, ev_wqe_axi_err, ev_rq_axi_err, ev_pl_axi_err}),
-    .ev_axi_wr_err_i({ev_cmd_wr_err, ev_cqe_axi_err, ev_wr_axi_err}),
+    .ev_axi_wr_err_i({ev_cmd_wr_err, ev_cqe_axi_err, ev_eqe_axi_err, ev_wr_axi_err}),
     .hw2reg_o(hw2reg)
   );
 

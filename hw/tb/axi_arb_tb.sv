@@ -39,7 +39,7 @@ module axi_arb_tb #(
     .m_axi_arburst_o(arburst), .m_axi_arvalid_o(arvalid), .m_axi_arready_i(arready), .m_axi_rid_i(rid),
     .m_axi_rdata_i(rdata), .m_axi_rresp_i(rresp), .m_axi_rlast_i(rlast), .m_axi_rvalid_i(rvalid),
     .m_axi_rready_o(rready));
-  axi_wr_mux #(.DataW(DataW)) dut_wr (
+  axi_wr_mux #(.DataW(DataW), .NumClients(N)) dut_wr (
     .clk_i(clk), .rst_ni(rst_n), .stop_i(stop), .busy_o(wr_busy),
     .aw_valid_i(aw_valid), .aw_ready_o(aw_ready), .aw_addr_i(aw_addr), .aw_len_i(aw_len),
     .w_valid_i(w_valid), .w_ready_o(w_ready), .w_data_i(w_data), .w_strb_i(w_strb), .w_last_i(w_last),

@@ -10,7 +10,9 @@ module cmd_proc_tb #(
   import rnic_regs_pkg::CmdOpcodeNop, rnic_regs_pkg::CmdOpcodeQueryDevice, rnic_regs_pkg::CmdOpcodeCreateMr,
       rnic_regs_pkg::CmdOpcodeQueryMr, rnic_regs_pkg::CmdOpcodeDestroyMr, rnic_regs_pkg::CmdOpcodeCreateCq,
       rnic_regs_pkg::CmdOpcodeQueryCq, rnic_regs_pkg::CmdOpcodeDestroyCq, rnic_regs_pkg::CmdOpcodeCreateQp,
-      rnic_regs_pkg::CmdOpcodeModifyQp, rnic_regs_pkg::CmdOpcodeQueryQp, rnic_regs_pkg::CmdOpcodeDestroyQp;
+      rnic_regs_pkg::CmdOpcodeModifyQp, rnic_regs_pkg::CmdOpcodeQueryQp, rnic_regs_pkg::CmdOpcodeDestroyQp,
+      rnic_regs_pkg::CmdOpcodeModifyCq, rnic_regs_pkg::CmdOpcodeCreateEq, rnic_regs_pkg::CmdOpcodeQueryEq,
+      rnic_regs_pkg::CmdOpcodeDestroyEq;
   localparam int NumDrain = 3;
   localparam logic [63:0] CmdBase = 64'h0000_0001_0000_0300;
   localparam logic [63:0] RspBase = 64'h0000_0002_0001_0100;
@@ -19,7 +21,8 @@ module cmd_proc_tb #(
       Busy = 7, ExecError = 8;
   localparam logic [7:0] SynState = 1, SynType = 2, SynMtu = 3, SynSendCqn = 4, SynRecvCqn = 5, SynSqAddr = 6,
       SynSqSize = 7, SynRqAddr = 8, SynRqSize = 9, SynDest = 10, SynCqAddr = 11, SynCqSize = 12, SynMrKey = 13,
-      SynMrLength = 14, SynMrAccess = 15;
+      SynMrLength = 14, SynMrAccess = 15, SynEqAddr = 16, SynEqSize = 17, SynEqVector = 18, SynCqEqn = 19,
+      SynCqModeration = 20;
 
   logic clk = 0, rst_n = 0;
   always #1 clk = !clk;
@@ -52,6 +55,18 @@ module cmd_proc_tb #(
   logic [3:0] cq_cmd_log_size;
   logic [7:0] cq_cmd_eqn;
   cq_ctx_t cq_cmd_rsp;
+  cq_mod_t cq_cmd_mod;
+  logic eq_cmd_valid, eq_cmd_ready, eq_cmd_rsp_valid, eq_drain_done, eq_idle, irq_valid;
+  eq_cmd_e eq_cmd_op;
+  eq_idx_t eq_cmd_idx;
+  logic [63:6] eq_cmd_addr;
+  logic [3:0] eq_cmd_log_size;
+  vec_t eq_cmd_vector, irq_vec;
+  eq_ctx_t eq_cmd_rsp;
+  logic event_valid, event_ready, comp_valid, comp_ready, ovr_valid, wake_valid;
+  async_ev_t event_out, ovr;
+  comp_ev_t comp;
+  logic [63:0] wake;
   logic rsp_adm_valid, rsp_adm_ready = 0, rsp_adm_rsp_valid = 0, req_adm_valid, req_adm_ready = 0, req_adm_rsp_valid = 0;
   qp_admin_t rsp_adm, req_adm;
   rsp_query_t rsp_adm_rsp = '0;
@@ -59,7 +74,7 @@ module cmd_proc_tb #(
   logic drain, ev_done, ev_error, ev_rd_err, ev_wr_err, idle, cqe_drain_done, cqe_idle;
   logic [NumDrain-1:0] drain_done = '0;
 
-  cmd_proc #(.DataW(DataW), .NumDrain(NumDrain + 1)) dut (
+  cmd_proc #(.DataW(DataW), .NumDrain(NumDrain + 2)) dut (
     .clk_i(clk), .rst_ni(rst_n), .enable_i(enable), .log_size_i(log_size), .cmdq_base_i(CmdBase[63:8]),
     .cmdr_base_i(RspBase[63:8]), .pi_i(pi), .ci_o(ci), .stop_i(stop),
     .ar_valid_o(ar_valid[0]), .ar_ready_i(ar_ready[0]), .ar_addr_o(ar_addr[0]), .ar_len_o(ar_len[0]),
@@ -74,12 +89,16 @@ module cmd_proc_tb #(
     .mr_cmd_rsp_valid_i(mr_cmd_rsp_valid), .mr_cmd_rsp_i(mr_cmd_rsp),
     .cq_cmd_valid_o(cq_cmd_valid), .cq_cmd_ready_i(cq_cmd_ready), .cq_cmd_op_o(cq_cmd_op),
     .cq_cmd_idx_o(cq_cmd_idx), .cq_cmd_addr_o(cq_cmd_addr), .cq_cmd_log_size_o(cq_cmd_log_size),
-    .cq_cmd_eqn_o(cq_cmd_eqn), .cq_cmd_rsp_valid_i(cq_cmd_rsp_valid), .cq_cmd_rsp_i(cq_cmd_rsp),
+    .cq_cmd_eqn_o(cq_cmd_eqn), .cq_cmd_mod_o(cq_cmd_mod),
+    .eq_cmd_valid_o(eq_cmd_valid), .eq_cmd_ready_i(eq_cmd_ready), .eq_cmd_op_o(eq_cmd_op),
+    .eq_cmd_idx_o(eq_cmd_idx), .eq_cmd_addr_o(eq_cmd_addr), .eq_cmd_log_size_o(eq_cmd_log_size),
+    .eq_cmd_vector_o(eq_cmd_vector), .eq_cmd_rsp_valid_i(eq_cmd_rsp_valid), .eq_cmd_rsp_i(eq_cmd_rsp),
+    .event_valid_o(event_valid), .event_ready_i(event_ready), .event_o(event_out), .cq_cmd_rsp_valid_i(cq_cmd_rsp_valid), .cq_cmd_rsp_i(cq_cmd_rsp),
     .rsp_adm_valid_o(rsp_adm_valid), .rsp_adm_ready_i(rsp_adm_ready), .rsp_adm_o(rsp_adm),
     .rsp_adm_rsp_valid_i(rsp_adm_rsp_valid), .rsp_adm_rsp_i(rsp_adm_rsp),
     .req_adm_valid_o(req_adm_valid), .req_adm_ready_i(req_adm_ready), .req_adm_o(req_adm),
     .req_adm_rsp_valid_i(req_adm_rsp_valid), .req_adm_rsp_i(req_adm_rsp),
-    .drain_o(drain), .drain_done_i({cqe_drain_done, drain_done}),
+    .drain_o(drain), .drain_done_i({eq_drain_done, cqe_drain_done, drain_done}),
     .ev_done_o(ev_done), .ev_error_o(ev_error), .ev_axi_rd_err_o(ev_rd_err), .ev_axi_wr_err_o(ev_wr_err),
     .idle_o(idle));
 
@@ -93,7 +112,7 @@ module cmd_proc_tb #(
     .rsp_valid_o(qp_rsp_valid), .rsp_o(qp_rsp),
     .cmd_valid_i(qp_cmd_valid), .cmd_op_i(qp_cmd_op), .cmd_idx_i(qp_cmd_idx), .cmd_from_i(qp_cmd_from),
     .cmd_attr_i(qp_cmd_attr), .cmd_rsp_valid_o(qp_cmd_rsp_valid), .cmd_rsp_ok_o(qp_cmd_rsp_ok),
-    .cmd_rsp_o(qp_cmd_rsp), .err_valid_i(qp_err_valid), .err_ready_o(qp_err_ready), .err_idx_i(qp_err_idx),
+    .cmd_rsp_o(qp_cmd_rsp), .err_valid_i(qp_err_valid), .err_ready_o(qp_err_ready), .err_idx_i(qp_err_idx), .err_access_i(1'b0), .errev_why_o(),
     .errev_valid_o(errev_valid), .errev_ready_i(1'b1), .errev_idx_o(errev_idx),
     .drain_i(drain), .drain_done_o(qp_drain_done), .ev_fatal_o(qp_fatal), .idle_o(qp_idle));
   logic [0:0] mr_req_ready, mr_rsp_valid;
@@ -107,9 +126,11 @@ module cmd_proc_tb #(
   logic [6:0] cqe_ev;
   cqe_writer #(.DataW(DataW)) u_cqe (
     .clk_i(clk), .rst_ni(rst_n), .time_i(now), .in_valid_i(1'b0), .in_ready_o(cqe_ready), .in_i('0),
-    .db_valid_i(1'b0), .db_ready_o(db_ready), .db_cqn_i('0), .db_ci_i('0),
+    .db_valid_i(1'b0), .db_ready_o(db_ready), .db_cqn_i('0), .db_ci_i('0), .db_arm_i('0),
     .cmd_valid_i(cq_cmd_valid), .cmd_ready_o(cq_cmd_ready), .cmd_op_i(cq_cmd_op), .cmd_idx_i(cq_cmd_idx),
-    .cmd_addr_i(cq_cmd_addr), .cmd_log_size_i(cq_cmd_log_size), .cmd_eqn_i(cq_cmd_eqn),
+    .cmd_addr_i(cq_cmd_addr), .cmd_log_size_i(cq_cmd_log_size), .cmd_eqn_i(cq_cmd_eqn), .cmd_mod_i(cq_cmd_mod),
+    .comp_valid_o(comp_valid), .comp_ready_i(comp_ready), .comp_o(comp), .ovr_valid_o(ovr_valid), .ovr_ready_i(1'b1),
+    .ovr_o(ovr), .wake_valid_o(wake_valid), .wake_o(wake),
     .cmd_rsp_valid_o(cq_cmd_rsp_valid), .cmd_rsp_o(cq_cmd_rsp),
     .aw_valid_o(aw_valid[1]), .aw_ready_i(aw_ready[1]), .aw_addr_o(aw_addr[1]), .aw_len_o(aw_len[1]),
     .w_valid_o(w_valid[1]), .w_ready_i(w_ready[1]), .w_data_o(w_data[1]), .w_strb_o(w_strb[1]),
@@ -117,16 +138,21 @@ module cmd_proc_tb #(
     .drain_i(drain), .drain_done_o(cqe_drain_done),
     .ev_cqe_o(cqe_ev[0]), .ev_lost_o(cqe_ev[1]), .ev_overrun_o(cqe_ev[2]), .ev_error_o(cqe_ev[3]),
     .ev_flush_o(cqe_ev[4]), .ev_bad_db_o(cqe_ev[5]), .ev_axi_err_o(cqe_ev[6]), .idle_o(cqe_idle));
+  eq_writer #(.DataW(DataW)) u_eq (
+    .clk_i(clk), .rst_ni(rst_n), .comp_valid_i(comp_valid), .comp_ready_o(comp_ready), .comp_i(comp),
+    .async_valid_i(event_valid), .async_ready_o(event_ready), .async_i(event_out),
+    .db_valid_i(1'b0), .db_ready_o(), .db_eqn_i('0), .db_arm_i(1'b0), .db_ci_i('0),
+    .cmd_valid_i(eq_cmd_valid), .cmd_ready_o(eq_cmd_ready), .cmd_op_i(eq_cmd_op), .cmd_idx_i(eq_cmd_idx),
+    .cmd_addr_i(eq_cmd_addr), .cmd_log_size_i(eq_cmd_log_size), .cmd_vector_i(eq_cmd_vector),
+    .cmd_rsp_valid_o(eq_cmd_rsp_valid), .cmd_rsp_o(eq_cmd_rsp),
+    .aw_valid_o(aw_valid[0]), .aw_ready_i(aw_ready[0]), .aw_addr_o(aw_addr[0]), .aw_len_o(aw_len[0]),
+    .w_valid_o(w_valid[0]), .w_ready_i(w_ready[0]), .w_data_o(w_data[0]), .w_strb_o(w_strb[0]),
+    .w_last_o(w_last[0]), .b_valid_i(b_valid[0]), .b_err_i(b_err), .irq_valid_o(irq_valid), .irq_vec_o(irq_vec),
+    .drain_i(drain), .drain_done_o(eq_drain_done), .ev_eqe_o(), .ev_lost_o(), .ev_bad_db_o(), .ev_axi_err_o(),
+    .idle_o(eq_idle));
   assign ar_valid[2:1] = '0;
   assign ar_addr[2:1] = '0;
   assign ar_len[2:1] = '0;
-  assign aw_valid[0] = 0;
-  assign aw_addr[0] = '0;
-  assign aw_len[0] = '0;
-  assign w_valid[0] = 0;
-  assign w_data[0] = '0;
-  assign w_strb[0] = '0;
-  assign w_last[0] = 0;
 
   logic [3:0] awid, bid, arid, rid;
   logic [63:0] awaddr, araddr;
@@ -144,7 +170,7 @@ module cmd_proc_tb #(
     .m_axi_arburst_o(arburst), .m_axi_arvalid_o(arvalid), .m_axi_arready_i(arready), .m_axi_rid_i(rid),
     .m_axi_rdata_i(rdata), .m_axi_rresp_i(rresp), .m_axi_rlast_i(rlast), .m_axi_rvalid_i(rvalid),
     .m_axi_rready_o(rready));
-  axi_wr_mux #(.DataW(DataW)) u_wr (
+  axi_wr_mux #(.DataW(DataW), .NumClients(3)) u_wr (
     .clk_i(clk), .rst_ni(rst_n), .stop_i(stop), .busy_o(wr_busy),
     .aw_valid_i(aw_valid), .aw_ready_o(aw_ready), .aw_addr_i(aw_addr), .aw_len_i(aw_len),
     .w_valid_i(w_valid), .w_ready_o(w_ready), .w_data_i(w_data), .w_strb_i(w_strb), .w_last_i(w_last),
@@ -232,6 +258,7 @@ module cmd_proc_tb #(
   rnic_regs_pkg::qp_context_t rq;
   rnic_regs_pkg::mr_entry_t rm;
   rnic_regs_pkg::cq_context_t rc;
+  rnic_regs_pkg::eq_context_t ec, re;
   rnic_regs_pkg::device_caps_t rd;
   logic [2047:0] slot, answer;
   int errors = 0, dones = 0, commands = 0, rd_errs = 0, wr_errs = 0, fatals = 0;
@@ -247,7 +274,7 @@ module cmd_proc_tb #(
   rnic_regs_pkg::qp_context_t a, b, want, old;
 
   // Tasks are copied to where they are called: the work is done once, in a process that they ask.
-  logic t_go = 0, t_post = 0, t_check = 0;
+  logic t_go = 0, t_post = 0, t_check = 0, t_notify = 0;
   logic [7:0] t_op, t_status, t_syndrome;
   logic [31:0] t_object;
   logic [1535:0] t_body;
@@ -266,10 +293,12 @@ module cmd_proc_tb #(
     slot = '0;
     slot[7:0] = t_op;
     slot[31:16] = sequence_no;
+    slot[8] = t_notify;
     slot[63:32] = t_object;
     case (t_base)
       BaseMr: t_body = 1536'(mc);
       BaseCq: t_body = 1536'(cc);
+      BaseEq: t_body = 1536'(ec);
       BaseA: t_body = a;
       BaseB: t_body = b;
       default: t_body = '0;
@@ -294,6 +323,7 @@ module cmd_proc_tb #(
       rh = answer[127:0];
       rm = answer[128+:384];
       rc = answer[128+:256];
+      re = answer[128+:256];
       rq = answer[128+:1536];
       rd = answer[128+:512];
       if (rh.status != t_status || rh.syndrome != t_syndrome)
@@ -302,7 +332,7 @@ module cmd_proc_tb #(
       if (t_status != ExecError && (rh.seq != sequence_no || rh.object != t_object)) $fatal(1, "header %h", rh);
       if (rh.phase != t_phase) $fatal(1, "phase");
       if (answer[126:64] != 0 || answer[2047:1664] != 0) $fatal(1, "rest of the slot: %h", answer);
-      if (!(t_op inside {CmdOpcodeQueryDevice, CmdOpcodeQueryMr, CmdOpcodeQueryCq, CmdOpcodeQueryQp} &&
+      if (!(t_op inside {CmdOpcodeQueryDevice, CmdOpcodeQueryMr, CmdOpcodeQueryCq, CmdOpcodeQueryEq, CmdOpcodeQueryQp} &&
             t_status == Ok) && answer[1663:128] != 0) $fatal(1, "body without query");
       if (t_check) begin
         t_want = want;
@@ -321,7 +351,7 @@ module cmd_proc_tb #(
     t_go = 0;
   end
 
-  typedef enum int {BaseNone, BaseMr, BaseCq, BaseA, BaseB} base_e;
+  typedef enum int {BaseNone, BaseMr, BaseCq, BaseEq, BaseA, BaseB} base_e;
   base_e t_base;
   int t_off, t_wid;
   logic [63:0] t_val;
@@ -451,7 +481,8 @@ module cmd_proc_tb #(
     run(CmdOpcodeNop, 0, BaseNone, Ok, 0);
     run(CmdOpcodeQueryDevice, 0, BaseNone, Ok, 0);
     if (rd.num_qp != 256 || rd.num_cq != 256 || rd.num_mr != 1024 || rd.first_qpn != 256 || rd.max_sge != 4 ||
-        rd.log_max_queue != 15 || rd.max_inflight != 128 || rd.data_width != DataW || rd.max_frame != 9216)
+        rd.log_max_queue != 15 || rd.max_inflight != 128 || rd.data_width != DataW || rd.max_frame != 9216 ||
+        rd.num_eq != 32 || rd.num_vectors != 4)
       $fatal(1, "caps %h", rd);
     run(2, 0, BaseNone, BadOpcode, 0);
     run(8'hff, 0, BaseNone, BadOpcode, 0);
@@ -492,6 +523,38 @@ module cmd_proc_tb #(
     run(CmdOpcodeQueryMr, 1023, BaseNone, NotFound, 0);
     run(CmdOpcodeQueryMr, 0, BaseNone, Ok, 0);
 
+    // event queues
+    ec = '{addr: 64'h0000_0005_0000_1240, log_size: 15, irq_vec: 3, default: '0};
+    run(CmdOpcodeQueryEq, 7, BaseNone, NotFound, 0);
+    run(CmdOpcodeDestroyEq, 31, BaseNone, NotFound, 0);
+    run(CmdOpcodeCreateEq, 32, BaseEq, BadIndex, 0);
+    run(CmdOpcodeQueryEq, 32'h100, BaseNone, BadIndex, 0);
+    runp(CmdOpcodeCreateEq, 7, BaseEq, 0, 6, 64'h20, BadParam, SynEqAddr);
+    runp(CmdOpcodeCreateEq, 7, BaseEq, 8, 8, 64'd0, BadParam, SynEqSize);
+    runp(CmdOpcodeCreateEq, 7, BaseEq, 8, 8, 64'd16, BadParam, SynEqSize);
+    runp(CmdOpcodeCreateEq, 7, BaseEq, 9, 8, 64'd4, BadParam, SynEqVector);
+    run(CmdOpcodeQueryEq, 7, BaseNone, NotFound, 0);
+    run(CmdOpcodeCreateEq, 7, BaseEq, Ok, 0);
+    run(CmdOpcodeCreateEq, 7, BaseEq, Exists, 0);
+    run(CmdOpcodeQueryEq, 7, BaseNone, Ok, 0);
+    if (re != ec) $fatal(1, "EQ %h, want %h", re, ec);
+    ec.log_size = 4;
+    run(CmdOpcodeCreateEq, 0, BaseEq, Ok, 0);
+    n = drain_rounds;
+    run(CmdOpcodeDestroyEq, 7, BaseNone, Ok, 0);
+    if (drain_rounds != n + 4) $fatal(1, "EQ destroy drained %0d rounds", drain_rounds - n);
+    run(CmdOpcodeQueryEq, 7, BaseNone, NotFound, 0);
+    run(CmdOpcodeCreateEq, 7, BaseEq, Ok, 0);
+    // an event for a command that wants one
+    t_notify = 1;
+    run(CmdOpcodeQueryEq, 7, BaseNone, Ok, 0);
+    t_notify = 0;
+    repeat (200) @(negedge clk);
+    if (u_mem.get(ec.addr) != 2 || u_mem.get(ec.addr + 4) != 7 || u_mem.get(ec.addr + 8) != sequence_no[7:0] ||
+        u_mem.get(ec.addr + 15) != 8'h80 || u_mem.get(ec.addr + 31) != 0) $fatal(1, "command event");
+    run(CmdOpcodeQueryEq, 0, BaseNone, Ok, 0);
+    if (re.pi != 1) $fatal(1, "%0d command events", re.pi);
+
     // completion queues
     cc = '{addr: 64'hfedc_ba98_7654_3240, log_size: 15, eqn: 8'h7, default: '0};
     run(CmdOpcodeQueryCq, 5, BaseNone, NotFound, 0);
@@ -506,12 +569,35 @@ module cmd_proc_tb #(
     cc.log_size = 16;
     run(CmdOpcodeCreateCq, 5, BaseCq, BadParam, SynCqSize);
     cc.log_size = 15;
+    cc.moderation_count = 16'd2;
+    run(CmdOpcodeCreateCq, 5, BaseCq, BadParam, SynCqModeration);
+    cc.moderation_period = 16'd700;
+    cc.eqn = 32;
+    run(CmdOpcodeCreateCq, 5, BaseCq, BadParam, SynCqEqn);
+    cc.eqn = 8'hfe;
+    run(CmdOpcodeCreateCq, 5, BaseCq, BadParam, SynCqEqn);
+    cc.eqn = 8;
+    run(CmdOpcodeCreateCq, 5, BaseCq, BadParam, SynCqEqn);
+    run(CmdOpcodeModifyCq, 5, BaseCq, NotFound, 0);
+    run(CmdOpcodeModifyCq, 256, BaseCq, BadIndex, 0);
+    cc.eqn = 7;
     run(CmdOpcodeCreateCq, 5, BaseCq, Ok, 0);
     run(CmdOpcodeCreateCq, 5, BaseCq, Exists, 0);
     run(CmdOpcodeQueryCq, 5, BaseNone, Ok, 0);
     if (rc != cc) $fatal(1, "CQ %h, want %h", rc, cc);
+    cc.moderation_count = 16'd1;
+    cc.moderation_period = 0;
+    run(CmdOpcodeModifyCq, 5, BaseCq, Ok, 0);
+    run(CmdOpcodeQueryCq, 5, BaseNone, Ok, 0);
+    if (rc != cc) $fatal(1, "modified CQ %h, want %h", rc, cc);
+    runp(CmdOpcodeModifyCq, 5, BaseCq, 20, 16, 64'd2, BadParam, SynCqModeration);
+    run(CmdOpcodeQueryCq, 5, BaseNone, Ok, 0);
+    if (rc != cc) $fatal(1, "refused modify changed the CQ");
+    run(CmdOpcodeDestroyEq, 7, BaseNone, Busy, 0);
+    run(CmdOpcodeDestroyEq, 0, BaseNone, Ok, 0);
     cc.log_size = 1;
     run(CmdOpcodeCreateCq, 255, BaseCq, Ok, 0);
+    cc.eqn = 8'hff;
     run(CmdOpcodeCreateCq, 9, BaseCq, Ok, 0);
 
     // queue pairs: creation
@@ -713,6 +799,7 @@ module cmd_proc_tb #(
     run(CmdOpcodeDestroyCq, 5, BaseNone, Ok, 0);
     if (drain_rounds != n + 4) $fatal(1, "CQ destroy drained %0d rounds", drain_rounds - n);
     run(CmdOpcodeQueryCq, 5, BaseNone, NotFound, 0);
+    run(CmdOpcodeDestroyEq, 7, BaseNone, Ok, 0);
     run(CmdOpcodeCreateQp, 32'h100, BaseA, BadParam, SynSendCqn);
 
     // several at once, over the end of the ring

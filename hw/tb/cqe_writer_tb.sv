@@ -2,7 +2,8 @@
 //
 // cqe_writer against a memory that stalls: software polls by the phase bit and compares every CQE, random CQs, ring
 // sizes and consumer doorbells over many passes; overrun at exactly the right CQE and forever after;
-// doorbells out of range; destruction; failing memory; drain.
+// doorbells out of range; destruction; failing memory; drain. Events: random arming; none without arming or before
+// its CQE is in memory, none missing. (cq_events_tb has the details.)
 
 module cqe_writer_tb #(
   parameter int unsigned DataW = 64
@@ -24,6 +25,12 @@ module cqe_writer_tb #(
   logic [3:0] cmd_log_size = '0;
   logic [7:0] cmd_eqn = '0;
   cq_ctx_t cmd_rsp;
+  cq_arm_t db_arm = '0;
+  cq_mod_t cmd_mod = '0;
+  logic comp_valid, comp_ready = 0, ovr_valid, ovr_ready = 0, wake_valid;
+  comp_ev_t comp;
+  async_ev_t ovr;
+  logic [63:0] wake;
   logic [2:0] aw_valid, aw_ready, w_valid, w_ready, w_last, b_valid;
   logic [2:0][63:0] aw_addr;
   logic [2:0][7:0] aw_len;
@@ -32,11 +39,13 @@ module cqe_writer_tb #(
   logic b_err, drain = 0, drain_done, idle, wr_busy;
   logic ev_cqe, ev_lost, ev_overrun, ev_error, ev_flush, ev_bad_db, ev_axi_err;
 
-  cqe_writer #(.DataW(DataW)) dut (
+  cqe_writer #(.DataW(DataW), .ClkPs(4000)) dut (
     .clk_i(clk), .rst_ni(rst_n), .time_i(now), .in_valid_i(in_valid), .in_ready_o(in_ready), .in_i(ev),
-    .db_valid_i(db_valid), .db_ready_o(db_ready), .db_cqn_i(db_cqn), .db_ci_i(db_ci),
+    .db_valid_i(db_valid), .db_ready_o(db_ready), .db_cqn_i(db_cqn), .db_ci_i(db_ci), .db_arm_i(db_arm),
     .cmd_valid_i(cmd_valid), .cmd_ready_o(cmd_ready), .cmd_op_i(cmd_op), .cmd_idx_i(cmd_idx),
-    .cmd_addr_i(cmd_addr), .cmd_log_size_i(cmd_log_size), .cmd_eqn_i(cmd_eqn),
+    .cmd_addr_i(cmd_addr), .cmd_log_size_i(cmd_log_size), .cmd_eqn_i(cmd_eqn), .cmd_mod_i(cmd_mod),
+    .comp_valid_o(comp_valid), .comp_ready_i(comp_ready), .comp_o(comp), .ovr_valid_o(ovr_valid),
+    .ovr_ready_i(ovr_ready), .ovr_o(ovr), .wake_valid_o(wake_valid), .wake_o(wake),
     .cmd_rsp_valid_o(cmd_rsp_valid), .cmd_rsp_o(cmd_rsp),
     .aw_valid_o(aw_valid[1]), .aw_ready_i(aw_ready[1]), .aw_addr_o(aw_addr[1]), .aw_len_o(aw_len[1]),
     .w_valid_o(w_valid[1]), .w_ready_i(w_ready[1]), .w_data_o(w_data[1]), .w_strb_o(w_strb[1]),
@@ -66,7 +75,7 @@ module cqe_writer_tb #(
   logic [DataW-1:0] rdata;
   logic [1:0] rresp;
   logic arready, rlast, rvalid;
-  axi_wr_mux #(.DataW(DataW)) u_wr (
+  axi_wr_mux #(.DataW(DataW), .NumClients(3)) u_wr (
     .clk_i(clk), .rst_ni(rst_n), .stop_i(1'b0), .busy_o(wr_busy),
     .aw_valid_i(aw_valid), .aw_ready_o(aw_ready), .aw_addr_i(aw_addr), .aw_len_i(aw_len),
     .w_valid_i(w_valid), .w_ready_o(w_ready), .w_data_i(w_data), .w_strb_i(w_strb), .w_last_i(w_last),
@@ -125,9 +134,71 @@ module cqe_writer_tb #(
     e.imm = $urandom();
     e.src_qp = 24'($urandom());
     {e.with_imm, e.with_inv, e.with_grh} = 3'($urandom());
+    e.solicited = ($urandom() % 8) == 0;
     return e;
   endfunction
 
+  int r, total, waits, bad_before, prev;
+
+  // ---- events: what the CQs are armed for, which CQEs are in memory ----------------------------------------
+  cq_arm_t model_arm[256];
+  int model_ci[256], model_pi[256], model_sol[256];   // sol: number of the newest solicited or failed CQE, plus 1
+  int n_comp[256], n_comps = 0, n_ovr = 0, ring_n[256];
+  int mc;
+  initial for (int i = 0; i < 256; i++) begin
+    model_arm[i] = '0;
+    model_ci[i] = 0;
+    model_pi[i] = 0;
+    model_sol[i] = 0;
+    n_comp[i] = 0;
+    ring_n[i] = -1;
+  end
+  always @(negedge clk) begin
+    comp_ready = ($urandom() % 4) != 0;
+    ovr_ready = ($urandom() % 4) == 0;
+  end
+  always @(posedge clk) if (rst_n) begin
+    if (ovr_valid && ovr_ready) begin
+      n_ovr++;
+      if (ovr.ev_type != 8'd17 || ovr.detail != 0) $fatal(1, "overrun event %h", ovr);
+      if (ring_n[ovr.object[7:0]] >= 0 && !in_memory(ring_n[ovr.object[7:0]], model_pi[ovr.object[7:0]] - 1))
+        $fatal(1, "overrun event before its CQE");
+    end
+    if (comp_valid && comp_ready) begin
+      mc = int'(comp.cqn);
+      n_comp[mc]++;
+      n_comps++;
+      if (comp.eqn != 5'((mc + 3) % 32)) $fatal(1, "event of CQ %0d to EQ %0d", mc, comp.eqn);
+      if (model_arm[mc] == 0) $fatal(1, "event of CQ %0d, which is not armed", mc);
+      if (model_pi[mc] <= model_ci[mc]) $fatal(1, "event of CQ %0d without CQE", mc);
+      if (model_arm[mc].solicited && model_sol[mc] <= model_ci[mc]) $fatal(1, "event of CQ %0d without solicited CQE", mc);
+      if (ring_n[mc] >= 0 && !in_memory(ring_n[mc], model_ci[mc])) $fatal(1, "event of CQ %0d before its CQE", mc);
+      model_arm[mc] = '0;
+    end
+    if (in_valid && in_ready) begin
+      mc = int'(ev.cqn);
+      model_pi[mc]++;
+      if (ev.solicited || ev.status != 0) model_sol[mc] = model_pi[mc];
+    end
+    // when it takes effect: events decided before may be taken later
+    if (dut.ev_db_valid && dut.ev_db_ready) begin
+      mc = int'(dut.s1_idx_q);
+      model_ci[mc] += int'(24'(dut.s1_db_ci_q - 24'(model_ci[mc])));
+      if (dut.s1_db_arm_q.any || model_arm[mc].any) begin
+        if (dut.s1_db_arm_q != 0) model_arm[mc] = 2'b10;
+      end else if (dut.s1_db_arm_q.solicited) model_arm[mc] = 2'b01;
+    end
+  end
+  function automatic logic in_memory(input int r, input int n);
+    rnic_regs_pkg::cqe_t e;
+    if (n < 0) return 0;
+    e = slot(r, n);
+    return e.phase == (((n >> log_size[r]) & 1) == 0);
+  endfunction
+  task automatic check_armed(input int n);
+    if (model_arm[n].any && model_pi[n] > model_ci[n]) $fatal(1, "CQ %0d: event missing", n);
+    if (model_arm[n].solicited && model_sol[n] > model_ci[n]) $fatal(1, "CQ %0d: solicited event missing", n);
+  endtask
   // software looks at one ring: 1 when a CQE was there
   function automatic logic [255:0] slot(input int r, input int n);
     logic [255:0] v;
@@ -174,7 +245,7 @@ module cqe_writer_tb #(
     cmd_idx = 8'(n);
     cmd_addr = addr[63:6];
     cmd_log_size = 4'(ls);
-    cmd_eqn = 8'(n + 3);
+    cmd_eqn = n == 128 ? NoEq : 8'((n + 3) % 32);
     do @(posedge clk); while (!cmd_ready);
     @(negedge clk);
     cmd_valid = 0;
@@ -182,7 +253,11 @@ module cqe_writer_tb #(
   endtask
 
   task automatic doorbell(input logic [23:0] n, input logic [23:0] ci);
+    ring_db(n, ci, 2'b00);
+  endtask
+  task automatic ring_db(input logic [23:0] n, input logic [23:0] ci, input cq_arm_t arm);
     db_valid = 1;
+    db_arm = arm;
     db_cqn = n;
     db_ci = ci;
     do @(posedge clk); while (!db_ready);
@@ -199,7 +274,7 @@ module cqe_writer_tb #(
     in_valid = 0;
   endtask
 
-  int r, total, waits, bad_before;
+
   initial begin
     for (int i = 0; i < NumRing; i++) begin
       sent[i] = 0;
@@ -214,6 +289,7 @@ module cqe_writer_tb #(
     repeat (4) @(negedge clk);
     rst_n = 1;
     for (int i = 0; i < NumRing; i++) begin
+      ring_n[cqn[i]] = i;
       command(CqCmdQuery, cqn[i], 0, 0);
       if (cmd_rsp.exists) $fatal(1, "CQ exists after reset");
       command(CqCmdCreate, cqn[i], base[i], log_size[i]);
@@ -244,8 +320,10 @@ module cqe_writer_tb #(
       if (db_valid && db_ready) db_valid = 0;
       if (!db_valid && rung[r] != seen[r] && ($urandom() % 4) == 0) begin
         db_valid = 1;
+        db_arm = ($urandom() % 2) == 0 || cqn[r] == 128 ? 2'b00 : ($urandom() % 2) == 0 ? 2'b10 : 2'b01;
         db_cqn = 24'(cqn[r]);
         rung[r] = rung[r] + 1 + int'($urandom() % 32'(seen[r] - rung[r]));
+        if (($urandom() % 2) == 0) rung[r] = seen[r];
         db_ci = 24'(rung[r]);
         do @(posedge clk); while (!db_ready);
         if (in_valid && in_ready) in_valid = 0;
@@ -271,14 +349,19 @@ module cqe_writer_tb #(
       if (seen[i] != sent[i]) $fatal(1, "ring %0d: %0d of %0d CQEs", i, seen[i], sent[i]);
       doorbell(24'(cqn[i]), 24'(seen[i]));
       command(CqCmdQuery, cqn[i], 0, 0);
+      if (model_arm[cqn[i]] != cmd_rsp.arm) $fatal(1, "query: armed %b", cmd_rsp.arm);
       if (!cmd_rsp.exists || cmd_rsp.overrun || cmd_rsp.pi != 24'(sent[i]) || cmd_rsp.ci != 24'(seen[i]) ||
-          cmd_rsp.addr != base[i] || int'(cmd_rsp.log_size) != log_size[i] || cmd_rsp.eqn != 8'(cqn[i] + 3))
+          cmd_rsp.addr != base[i] || int'(cmd_rsp.log_size) != log_size[i] || cmd_rsp.eqn != cmd_eqn)
         $fatal(1, "query %h", cmd_rsp);
+      check_armed(cqn[i]);
       if (sent[i] < 4 * (1 << log_size[i])) $fatal(1, "ring %0d: only %0d CQEs", i, sent[i]);
     end
     if (!idle || n_cqe != total || n_lost != 0 || n_overrun != 0 || n_bad != 0 || n_axi != 0 || n_error != w_error ||
         n_flush != w_flush) $fatal(1, "counts %0d %0d %0d %0d %0d", n_cqe, total, n_lost, n_overrun, n_bad);
 
+    if (n_comp[0] < 100 || n_comp[17] < 100 || n_comp[255] < 100 || n_comp[128] != 0)
+      $fatal(1, "events %0d %0d %0d %0d", n_comp[0], n_comp[17], n_comp[255], n_comp[128]);
+    $display("random traffic: %0d CQEs, %0d events", total, n_comps);
     // ---- doorbells that must change nothing
     bad_before = n_bad;
     doorbell(24'(cqn[1]), 24'(sent[1] + 1));
@@ -289,6 +372,10 @@ module cqe_writer_tb #(
     if (n_bad != bad_before + 5) $fatal(1, "%0d bad doorbells", n_bad - bad_before);
     doorbell(24'(cqn[1]), 24'(seen[1]));
     if (n_bad != bad_before + 5) $fatal(1, "good doorbell refused");
+    ring_db(24'd128, 24'(seen[2]), 2'b10);
+    if (n_bad != bad_before + 6) $fatal(1, "arming a CQ without EQ is not told");
+    model_arm[128] = '0;
+    ring_db(24'(cqn[1]), 24'(seen[1]), 2'b10);
 
     // ---- overrun: 7 fit into a ring of 8, the last place gets the mark, the rest is lost
     for (int i = 0; i < 12; i++) begin
@@ -301,6 +388,7 @@ module cqe_writer_tb #(
       event_now(ev);
     end
     repeat (300) @(negedge clk);
+    if (n_ovr != 1 || model_arm[cqn[1]] != 0) $fatal(1, "%0d overrun events", n_ovr);
     if (n_overrun != 1 || n_lost != 5) $fatal(1, "overrun %0d, lost %0d", n_overrun, n_lost);
     poll_ring = 1;
     for (int i = 0; i < 8; i++) begin
@@ -318,12 +406,20 @@ module cqe_writer_tb #(
     command(CqCmdQuery, cqn[1], 0, 0);
     if (!cmd_rsp.overrun) $fatal(1, "overrun not shown");
     // destroyed, then created anew: works again, phase 1 first
+    ring_db(24'(cqn[1]), 24'(seen[1]), 2'b10);
     command(CqCmdDestroy, cqn[1], 0, 0);
+    model_arm[cqn[1]] = '0;
+    prev = n_comps;
     event_now(rand_ev(1));
     repeat (100) @(negedge clk);
     if (n_lost != 7) $fatal(1, "CQE of a CQ that does not exist");
     for (int i = 0; i < 256; i++) u_mem.mem[base[1] + 64'(i)] = 0;
+    if (n_comps != prev) $fatal(1, "event of a destroyed CQ");
     command(CqCmdCreate, cqn[1], base[1], 3);
+    model_pi[cqn[1]] = 0;
+    model_ci[cqn[1]] = 0;
+    model_sol[cqn[1]] = 0;
+    if (cmd_rsp.arm != 0) $fatal(1, "armed");
     sent[1] = 1;
     seen[1] = 0;
     ev = rand_ev(1);
@@ -334,6 +430,7 @@ module cqe_writer_tb #(
     poll();
     if (!poll_hit) $fatal(1, "CQ created anew does not work");
 
+    ring_n[cqn[2]] = -1;
     // ---- memory that refuses, memory that is slow: drain waits for it
     u_mem.err_lo = base[2];
     u_mem.err_hi = base[2] + 1024;
@@ -365,7 +462,7 @@ module cqe_writer_tb #(
     u_mem.freeze_w = 0;
     repeat (100) @(negedge clk);
     if (drain_done || !idle) $fatal(1, "end");
-    $display("PASS %0d CQEs", total);
+    $display("PASS %0d CQEs, %0d events", total, n_comps);
     $finish;
   end
 endmodule

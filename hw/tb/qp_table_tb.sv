@@ -23,6 +23,8 @@ module qp_table_tb #(
   qp_attr_t cmd_attr = '0, cmd_rsp;
   logic [Errs-1:0] err_valid = '0, err_ready;
   qp_idx_t [Errs-1:0] err_idx = '0;
+  logic [Errs-1:0] err_access = '0;
+  qp_err_e errev_why;
   logic errev_valid, errev_ready = 0, drain = 0, drain_done, ev_fatal, idle;
   qp_idx_t errev_idx;
 
@@ -31,6 +33,7 @@ module qp_table_tb #(
     .rsp_valid_o(rsp_valid), .rsp_o(rsp), .cmd_valid_i(cmd_valid), .cmd_op_i(cmd_op), .cmd_idx_i(cmd_idx),
     .cmd_from_i(cmd_from), .cmd_attr_i(cmd_attr), .cmd_rsp_valid_o(cmd_rsp_valid), .cmd_rsp_ok_o(cmd_rsp_ok),
     .cmd_rsp_o(cmd_rsp), .err_valid_i(err_valid), .err_ready_o(err_ready), .err_idx_i(err_idx),
+    .err_access_i(err_access), .errev_why_o(errev_why),
     .errev_valid_o(errev_valid), .errev_ready_i(errev_ready), .errev_idx_o(errev_idx),
     .drain_i(drain), .drain_done_o(drain_done), .ev_fatal_o(ev_fatal), .idle_o(idle));
 
@@ -38,6 +41,8 @@ module qp_table_tb #(
   logic [2:0] state[256];
   logic written[256];     // attributes are known
   int owed[256];          // 1: a change into ERR is not told yet
+  qp_err_e why[256];      // of the newest change into ERR
+  int whys[3];
   int fatals = 0, fatals_seen = 0, told = 0, lates = 0, served[Errs];
   logic [Ports-1:0] want_valid = '0;
   qp_attr_t want[Ports];
@@ -46,6 +51,7 @@ module qp_table_tb #(
   qp_attr_t cmd_want_rsp;
   logic offered = 0;
   qp_idx_t offered_idx;
+  qp_err_e why_old[256];
   logic [Errs-1:0] err_acc;
   int range = 256;
 
@@ -55,8 +61,11 @@ module qp_table_tb #(
     return qp_attr_t'(v[$bits(qp_attr_t)-1:0]);
   endfunction
 
-  task automatic go_to(input qp_idx_t i, input logic [2:0] to);
-    if (to == QpErr && state[i] != QpErr) owed[i] = 1;
+  task automatic go_to(input qp_idx_t i, input logic [2:0] to, input qp_err_e because);
+    if (to == QpErr && state[i] != QpErr) begin
+      owed[i] = 1;
+      why[i] = because;
+    end
     if (to != QpErr) owed[i] = 0;
     state[i] = to;
   endtask
@@ -80,7 +89,11 @@ module qp_table_tb #(
     if (errev_valid && !offered) begin
       if (owed[errev_idx] == 0) $fatal(1, "QP %0d told, but not in ERR anew", errev_idx);
       owed[errev_idx] = 0;
+      // picked in the cycle before: before anything that changed since
+      if (errev_why != why_old[errev_idx]) $fatal(1, "QP %0d in ERR because of %0d, want %0d", errev_idx, errev_why, why_old[errev_idx]);
+      whys[errev_why]++;
     end
+    why_old = why;
     offered = errev_valid && !errev_ready;
     offered_idx = errev_idx;
     if (errev_valid && errev_ready) told++;
@@ -103,14 +116,14 @@ module qp_table_tb #(
     if (cmd_valid && cmd_op == QpCmdWrite && cmd_want_ok) begin
       model[cmd_idx] = cmd_attr;
       written[cmd_idx] = 1;
-      go_to(cmd_idx, cmd_attr.state);
+      go_to(cmd_idx, cmd_attr.state, QpErrCmd);
     end
-    if (cmd_valid && cmd_op == QpCmdState) go_to(cmd_idx, cmd_attr.state);
+    if (cmd_valid && cmd_op == QpCmdState) go_to(cmd_idx, cmd_attr.state, QpErrCmd);
     for (int e = 0; e < Errs; e++) if (err_acc[e]) begin
       served[e]++;
       if (state[err_idx[e]] inside {QpInit, QpRtr, QpRts, QpSqd, QpSqe}) begin
         fatals++;
-        go_to(err_idx[e], QpErr);
+        go_to(err_idx[e], QpErr, err_access[e] ? QpErrAccess : QpErrFatal);
       end
     end
   end
@@ -122,6 +135,7 @@ module qp_table_tb #(
       owed[i] = 0;
     end
     for (int e = 0; e < Errs; e++) served[e] = 0;
+    whys = '{0, 0, 0};
     repeat (4) @(negedge clk);
     rst_n = 1;
     for (int n = 0; n < 60000; n++) begin
@@ -140,6 +154,7 @@ module qp_table_tb #(
         if (!err_valid[e] || err_acc[e]) begin
           err_valid[e] = ($urandom() % 8) == 0;
           err_idx[e] = range == 256 ? 8'($urandom()) : 8'($urandom() % 6);
+          err_access[e] = ($urandom() % 2) == 0;
         end
       end
       errev_ready = (n / 2000) % 3 == 0 ? 0 : ($urandom() % 3) != 0;
@@ -174,6 +189,7 @@ module qp_table_tb #(
     if (fatals != fatals_seen || fatals == 0 || told < 1000 || lates == 0)
       $fatal(1, "fatals %0d of %0d, told %0d, lates %0d", fatals_seen, fatals, told, lates);
     for (int e = 0; e < Errs; e++) if (served[e] < served[0] / 2 || served[e] == 0) $fatal(1, "error input %0d starves", e);
+    for (int i = 0; i < 3; i++) if (whys[i] == 0) $fatal(1, "cause %0d never told", i);
     // reset
     rst_n = 0;
     want_valid = '0;

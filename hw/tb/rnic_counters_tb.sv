@@ -17,7 +17,13 @@ module rnic_counters_tb #(
   logic [12:0] bytes = '0;
   logic [15:0] frame_len = '0;
   logic [1:0] frame_kind = '0;
-  logic [2:0] bad_db = '0, rd_err = '0, wr_err = '0;
+  logic [2:0] rd_err = '0;
+  logic [3:0] wr_err = '0;
+  logic [4:0] bad_db = '0;
+  logic eqe = 0, eqe_lost = 0;
+  logic [2:0] rq_wqe = '0;
+  logic [5:0] ev2 = '0;
+  logic [rnic_pkg::NumVec-1:0] irq = '0, irq_pend = '0;
   logic [18:0] ev = '0;
   rnic_regs_pkg::csr_hw2reg_t q;
 
@@ -31,10 +37,14 @@ module rnic_counters_tb #(
     .ev_nak_i(ev[7]), .ev_ghost_i(ev[8]), .ev_window_i(ev[9]), .ev_cqe_i(ev[10]), .ev_cqe_lost_i(ev[11]),
     .ev_cq_overrun_i(ev[12]), .ev_cqe_error_i(ev[13]), .ev_cqe_flush_i(ev[14]), .ev_cmd_i(ev[15]),
     .ev_cmd_error_i(ev[16]), .ev_qp_fatal_i(ev[17]), .ev_bad_db_i(bad_db), .ev_axi_rd_err_i(rd_err),
-    .ev_axi_wr_err_i(wr_err), .hw2reg_o(q));
+    .ev_axi_wr_err_i(wr_err), .ev_rq_wqe_i(rq_wqe), .ev_rx_send_i(ev2[0]),
+    .ev_no_buffer_i(ev2[1]), .ev_timeout_i(ev2[2]), .ev_nak_seq_i(ev2[3]), .ev_rnr_i(ev2[4]), .ev_again_i(ev2[5]),
+    .ev_eqe_i(eqe), .ev_eqe_lost_i(eqe_lost), .irq_i(irq),
+    .irq_pend_i(irq_pend), .hw2reg_o(q));
 
   longint n[20], n_frames = 0, n_bytes = 0, n_acc = 0, n_ce = 0, n_fecn = 0, n_becn = 0, n_rxb = 0, n_txf = 0, n_txb = 0;
   longint n_kind[4], n_wqe = 0, n_bad = 0, n_rd = 0, n_wr = 0, n_drop[24], n_tdrop[16];
+  longint m[6], n_eqe = 0, n_lost = 0, n_irq = 0;
   int captures = 0;
   rnic_regs_pkg::rx_verdict_t last;
 
@@ -44,6 +54,7 @@ module rnic_counters_tb #(
 
   initial begin
     for (int i = 0; i < 20; i++) n[i] = 0;
+    for (int i = 0; i < 6; i++) m[i] = 0;
     for (int i = 0; i < 4; i++) n_kind[i] = 0;
     for (int i = 0; i < 24; i++) n_drop[i] = 0;
     for (int i = 0; i < 16; i++) n_tdrop[i] = 0;
@@ -51,8 +62,16 @@ module rnic_counters_tb #(
     rst_n = 1;
     for (int k = 0; k < 20000; k++) begin
       @(negedge clk);
-      if (k > 0 && q.events != {ev[16], |bad_db, ev[17], |wr_err, |rd_err, ev[12]}) $fatal(1, "events %b", q.events);
+      if (k > 0 && q.events != {eqe_lost, ev[16], |bad_db, ev[17], |wr_err, |rd_err, ev[12]}) $fatal(1, "events %b", q.events);
+      if (k > 0 && q.irq_pending.vectors != irq_pend) $fatal(1, "irq_pending %b", q.irq_pending);
       now = now + 1;
+      eqe = 1'($urandom());
+      eqe_lost = 1'($urandom());
+      irq = 4'($urandom());
+      irq_pend = 4'($urandom());
+      n_eqe += longint'(eqe);
+      n_lost += longint'(eqe_lost);
+      n_irq += longint'($countones(irq));
       drops_only = k >= 10000;
       ev = 19'($urandom());
       verdict_valid = ($urandom() % 2) == 0;
@@ -67,9 +86,9 @@ module rnic_counters_tb #(
       frame_len = 16'($urandom());
       frame_kind = 2'($urandom() % 3);
       wqe = 4'($urandom());
-      bad_db = 3'($urandom());
+      bad_db = 5'($urandom());
       rd_err = 3'($urandom());
-      wr_err = 3'($urandom());
+      wr_err = 4'($urandom());
       for (int i = 0; i < 18; i++) if (ev[i]) n[i]++;
       if (verdict_valid) begin
         n_frames++;
@@ -95,7 +114,10 @@ module rnic_counters_tb #(
         n_txb += longint'(frame_len);
         n_kind[frame_kind]++;
       end
-      n_wqe += longint'(wqe);
+      rq_wqe = 3'($urandom());
+      ev2 = 6'($urandom());
+      for (int i = 0; i < 6; i++) if (ev2[i]) m[i]++;
+      n_wqe += longint'(wqe) + longint'(rq_wqe);
       n_bad += longint'($countones(bad_db));
       n_rd += longint'($countones(rd_err));
       n_wr += longint'($countones(wr_err));
@@ -130,6 +152,15 @@ module rnic_counters_tb #(
     same("bad_doorbells", q.bad_doorbells.count, n_bad);
     same("axi_read_errors", q.axi_read_errors.count, n_rd);
     same("axi_write_errors", q.axi_write_errors.count, n_wr);
+    same("rx_send_requests", q.rx_send_requests.count, m[0]);
+    same("out_of_buffer", q.out_of_buffer.count, m[1]);
+    same("local_ack_timeout_err", q.local_ack_timeout_err.count, m[2]);
+    same("packet_seq_err", q.packet_seq_err.count, m[3]);
+    same("rnr_nak_retry_err", q.rnr_nak_retry_err.count, m[4]);
+    same("tx_retransmits", q.tx_retransmits.count, m[5]);
+    same("eqe_written", q.eqe_written.count, n_eqe);
+    same("eqe_lost", q.eqe_lost.count, n_lost);
+    same("interrupts", q.interrupts.count, n_irq);
     same("cycles", q.cycles.count, longint'(now));
     for (int i = 0; i < 24; i++) same("rx_drop", q.rx_drop[i].count, n_drop[i]);
     for (int i = 0; i < 14; i++) same("transport_drop", q.transport_drop[i].count, n_tdrop[i]);

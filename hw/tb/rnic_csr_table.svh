@@ -12,20 +12,20 @@ typedef struct packed {
   logic [63:0] mask;    // bits that exist
   logic [63:0] reset;
 } csr_entry_t;
-localparam int NumCsr = 104;
+localparam int NumCsr = 108;
 
 function automatic csr_entry_t csr_entry(input int i);
   case (i)
     0: return '{17'h00000, 1'b0, 3'(AccConst), 64'hffffffff, 64'h434e524f};  // id
     1: return '{17'h00004, 1'b0, 3'(AccConst), 64'hffffffff, 64'h1};  // version
-    2: return '{17'h00008, 1'b0, 3'(AccConst), 64'hffffffff, 64'h447112c1};  // layout_hash
+    2: return '{17'h00008, 1'b0, 3'(AccConst), 64'hffffffff, 64'h91a30c69};  // layout_hash
     3: return '{17'h00010, 1'b0, 3'(AccRo), 64'h7fffffff, 64'h0};  // caps0
     4: return '{17'h00014, 1'b0, 3'(AccRo), 64'h1fffffff, 64'h0};  // caps1
     5: return '{17'h00018, 1'b0, 3'(AccRo), 64'hffffffff, 64'h0};  // clock
     6: return '{17'h00020, 1'b0, 3'(AccRw), 64'h3, 64'h0};  // ctrl
     7: return '{17'h00024, 1'b0, 3'(AccWo), 64'hffffffff, 64'h0};  // reset
     8: return '{17'h00028, 1'b0, 3'(AccRo), 64'h3, 64'h0};  // status
-    9: return '{17'h0002c, 1'b0, 3'(AccRw1c), 64'h3f, 64'h0};  // events
+    9: return '{17'h0002c, 1'b0, 3'(AccRw1c), 64'h7f, 64'h0};  // events
     10: return '{17'h00040, 1'b1, 3'(AccRw), 64'hffffffffffff, 64'h0};  // mac_addr
     11: return '{17'h00048, 1'b0, 3'(AccRw), 64'h3, 64'h0};  // rx_ctrl
     12: return '{17'h0004c, 1'b0, 3'(AccRw), 64'hffff, 64'h1010};  // ack_ctrl
@@ -41,85 +41,89 @@ function automatic csr_entry_t csr_entry(input int i);
     22: return '{17'h00118, 1'b1, 3'(AccRo), 64'hffffffffffffffff, 64'h0};  // last_sip
     23: return '{17'h00120, 1'b1, 3'(AccRo), 64'hffffffffffffffff, 64'h0};  // last_dip
     24: return '{17'h00128, 1'b1, 3'(AccRo), 64'hffffffffffffffff, 64'h0};  // last_dip
-    25: return '{17'h01000, 1'b1, 3'(AccRo), 64'hffffffffffffffff, 64'h0};  // rx_frames
-    26: return '{17'h01008, 1'b1, 3'(AccRo), 64'hffffffffffffffff, 64'h0};  // rx_bytes
-    27: return '{17'h01010, 1'b1, 3'(AccRo), 64'hffffffffffffffff, 64'h0};  // rx_roce_packets
-    28: return '{17'h01018, 1'b1, 3'(AccRo), 64'hffffffffffffffff, 64'h0};  // rx_write_requests
-    29: return '{17'h01020, 1'b1, 3'(AccRo), 64'hffffffffffffffff, 64'h0};  // rx_payload_bytes
-    30: return '{17'h01028, 1'b1, 3'(AccRo), 64'hffffffffffffffff, 64'h0};  // rx_ecn_ce
-    31: return '{17'h01030, 1'b1, 3'(AccRo), 64'hffffffffffffffff, 64'h0};  // rx_fecn
-    32: return '{17'h01038, 1'b1, 3'(AccRo), 64'hffffffffffffffff, 64'h0};  // rx_becn
-    33: return '{17'h01040, 1'b1, 3'(AccRo), 64'hffffffffffffffff, 64'h0};  // rx_acks
-    34: return '{17'h01048, 1'b1, 3'(AccRo), 64'hffffffffffffffff, 64'h0};  // rx_naks
-    35: return '{17'h01080, 1'b1, 3'(AccRo), 64'hffffffffffffffff, 64'h0};  // tx_frames
-    36: return '{17'h01088, 1'b1, 3'(AccRo), 64'hffffffffffffffff, 64'h0};  // tx_bytes
-    37: return '{17'h01090, 1'b1, 3'(AccRo), 64'hffffffffffffffff, 64'h0};  // tx_write_packets
-    38: return '{17'h01098, 1'b1, 3'(AccRo), 64'hffffffffffffffff, 64'h0};  // tx_acks
-    39: return '{17'h010a0, 1'b1, 3'(AccRo), 64'hffffffffffffffff, 64'h0};  // tx_naks
-    40: return '{17'h010a8, 1'b1, 3'(AccRo), 64'hffffffffffffffff, 64'h0};  // tx_aborted
-    41: return '{17'h010b0, 1'b1, 3'(AccRo), 64'hffffffffffffffff, 64'h0};  // wqe_fetched
-    42: return '{17'h010b8, 1'b1, 3'(AccRo), 64'hffffffffffffffff, 64'h0};  // cqe_written
-    43: return '{17'h010c0, 1'b1, 3'(AccRo), 64'hffffffffffffffff, 64'h0};  // cqe_overrun
-    44: return '{17'h010c8, 1'b1, 3'(AccRo), 64'hffffffffffffffff, 64'h0};  // req_cqe_error
-    45: return '{17'h010d0, 1'b1, 3'(AccRo), 64'hffffffffffffffff, 64'h0};  // req_cqe_flush_error
-    46: return '{17'h010d8, 1'b1, 3'(AccRo), 64'hffffffffffffffff, 64'h0};  // bad_doorbells
-    47: return '{17'h010e0, 1'b1, 3'(AccRo), 64'hffffffffffffffff, 64'h0};  // axi_read_errors
-    48: return '{17'h010e8, 1'b1, 3'(AccRo), 64'hffffffffffffffff, 64'h0};  // axi_write_errors
-    49: return '{17'h010f0, 1'b1, 3'(AccRo), 64'hffffffffffffffff, 64'h0};  // commands
-    50: return '{17'h010f8, 1'b1, 3'(AccRo), 64'hffffffffffffffff, 64'h0};  // cycles
-    51: return '{17'h01100, 1'b1, 3'(AccRo), 64'hffffffffffffffff, 64'h0};  // stall_rx_dma
-    52: return '{17'h01108, 1'b1, 3'(AccRo), 64'hffffffffffffffff, 64'h0};  // stall_tx_mac
-    53: return '{17'h01110, 1'b1, 3'(AccRo), 64'hffffffffffffffff, 64'h0};  // stall_tx_window
-    54: return '{17'h01118, 1'b1, 3'(AccRo), 64'hffffffffffffffff, 64'h0};  // stall_tx_read
-    55: return '{17'h01120, 1'b1, 3'(AccRo), 64'hffffffffffffffff, 64'h0};  // local_ack_timeout_err
-    56: return '{17'h01128, 1'b1, 3'(AccRo), 64'hffffffffffffffff, 64'h0};  // packet_seq_err
-    57: return '{17'h01130, 1'b1, 3'(AccRo), 64'hffffffffffffffff, 64'h0};  // rnr_nak_retry_err
-    58: return '{17'h01138, 1'b1, 3'(AccRo), 64'hffffffffffffffff, 64'h0};  // tx_retransmits
-    59: return '{17'h01140, 1'b1, 3'(AccRo), 64'hffffffffffffffff, 64'h0};  // rx_send_requests
-    60: return '{17'h01148, 1'b1, 3'(AccRo), 64'hffffffffffffffff, 64'h0};  // out_of_buffer
-    61: return '{17'h01200, 1'b1, 3'(AccRo), 64'hffffffffffffffff, 64'h0};  // rx_drop
-    62: return '{17'h01208, 1'b1, 3'(AccRo), 64'hffffffffffffffff, 64'h0};  // rx_drop
-    63: return '{17'h01210, 1'b1, 3'(AccRo), 64'hffffffffffffffff, 64'h0};  // rx_drop
-    64: return '{17'h01218, 1'b1, 3'(AccRo), 64'hffffffffffffffff, 64'h0};  // rx_drop
-    65: return '{17'h01220, 1'b1, 3'(AccRo), 64'hffffffffffffffff, 64'h0};  // rx_drop
-    66: return '{17'h01228, 1'b1, 3'(AccRo), 64'hffffffffffffffff, 64'h0};  // rx_drop
-    67: return '{17'h01230, 1'b1, 3'(AccRo), 64'hffffffffffffffff, 64'h0};  // rx_drop
-    68: return '{17'h01238, 1'b1, 3'(AccRo), 64'hffffffffffffffff, 64'h0};  // rx_drop
-    69: return '{17'h01240, 1'b1, 3'(AccRo), 64'hffffffffffffffff, 64'h0};  // rx_drop
-    70: return '{17'h01248, 1'b1, 3'(AccRo), 64'hffffffffffffffff, 64'h0};  // rx_drop
-    71: return '{17'h01250, 1'b1, 3'(AccRo), 64'hffffffffffffffff, 64'h0};  // rx_drop
-    72: return '{17'h01258, 1'b1, 3'(AccRo), 64'hffffffffffffffff, 64'h0};  // rx_drop
-    73: return '{17'h01260, 1'b1, 3'(AccRo), 64'hffffffffffffffff, 64'h0};  // rx_drop
-    74: return '{17'h01268, 1'b1, 3'(AccRo), 64'hffffffffffffffff, 64'h0};  // rx_drop
-    75: return '{17'h01270, 1'b1, 3'(AccRo), 64'hffffffffffffffff, 64'h0};  // rx_drop
-    76: return '{17'h01278, 1'b1, 3'(AccRo), 64'hffffffffffffffff, 64'h0};  // rx_drop
-    77: return '{17'h01280, 1'b1, 3'(AccRo), 64'hffffffffffffffff, 64'h0};  // rx_drop
-    78: return '{17'h01288, 1'b1, 3'(AccRo), 64'hffffffffffffffff, 64'h0};  // rx_drop
-    79: return '{17'h01290, 1'b1, 3'(AccRo), 64'hffffffffffffffff, 64'h0};  // rx_drop
-    80: return '{17'h01298, 1'b1, 3'(AccRo), 64'hffffffffffffffff, 64'h0};  // rx_drop
-    81: return '{17'h012a0, 1'b1, 3'(AccRo), 64'hffffffffffffffff, 64'h0};  // rx_drop
-    82: return '{17'h012a8, 1'b1, 3'(AccRo), 64'hffffffffffffffff, 64'h0};  // rx_drop
-    83: return '{17'h012b0, 1'b1, 3'(AccRo), 64'hffffffffffffffff, 64'h0};  // rx_drop
-    84: return '{17'h012b8, 1'b1, 3'(AccRo), 64'hffffffffffffffff, 64'h0};  // rx_drop
-    85: return '{17'h01300, 1'b1, 3'(AccRo), 64'hffffffffffffffff, 64'h0};  // transport_drop
-    86: return '{17'h01308, 1'b1, 3'(AccRo), 64'hffffffffffffffff, 64'h0};  // transport_drop
-    87: return '{17'h01310, 1'b1, 3'(AccRo), 64'hffffffffffffffff, 64'h0};  // transport_drop
-    88: return '{17'h01318, 1'b1, 3'(AccRo), 64'hffffffffffffffff, 64'h0};  // transport_drop
-    89: return '{17'h01320, 1'b1, 3'(AccRo), 64'hffffffffffffffff, 64'h0};  // transport_drop
-    90: return '{17'h01328, 1'b1, 3'(AccRo), 64'hffffffffffffffff, 64'h0};  // transport_drop
-    91: return '{17'h01330, 1'b1, 3'(AccRo), 64'hffffffffffffffff, 64'h0};  // transport_drop
-    92: return '{17'h01338, 1'b1, 3'(AccRo), 64'hffffffffffffffff, 64'h0};  // transport_drop
-    93: return '{17'h01340, 1'b1, 3'(AccRo), 64'hffffffffffffffff, 64'h0};  // transport_drop
-    94: return '{17'h01348, 1'b1, 3'(AccRo), 64'hffffffffffffffff, 64'h0};  // transport_drop
-    95: return '{17'h01350, 1'b1, 3'(AccRo), 64'hffffffffffffffff, 64'h0};  // transport_drop
-    96: return '{17'h01358, 1'b1, 3'(AccRo), 64'hffffffffffffffff, 64'h0};  // transport_drop
-    97: return '{17'h01360, 1'b1, 3'(AccRo), 64'hffffffffffffffff, 64'h0};  // transport_drop
-    98: return '{17'h01368, 1'b1, 3'(AccRo), 64'hffffffffffffffff, 64'h0};  // transport_drop
-    99: return '{17'h01370, 1'b1, 3'(AccRo), 64'hffffffffffffffff, 64'h0};  // transport_drop
-    100: return '{17'h01378, 1'b1, 3'(AccRo), 64'hffffffffffffffff, 64'h0};  // transport_drop
-    101: return '{17'h01380, 1'b1, 3'(AccRo), 64'hffffffffffffffff, 64'h0};  // transport_drop
-    102: return '{17'h01388, 1'b1, 3'(AccRo), 64'hffffffffffffffff, 64'h0};  // transport_drop
-    103: return '{17'h01390, 1'b1, 3'(AccRo), 64'hffffffffffffffff, 64'h0};  // transport_drop
+    25: return '{17'h00140, 1'b0, 3'(AccRo), 64'hf, 64'h0};  // irq_pending
+    26: return '{17'h01000, 1'b1, 3'(AccRo), 64'hffffffffffffffff, 64'h0};  // rx_frames
+    27: return '{17'h01008, 1'b1, 3'(AccRo), 64'hffffffffffffffff, 64'h0};  // rx_bytes
+    28: return '{17'h01010, 1'b1, 3'(AccRo), 64'hffffffffffffffff, 64'h0};  // rx_roce_packets
+    29: return '{17'h01018, 1'b1, 3'(AccRo), 64'hffffffffffffffff, 64'h0};  // rx_write_requests
+    30: return '{17'h01020, 1'b1, 3'(AccRo), 64'hffffffffffffffff, 64'h0};  // rx_payload_bytes
+    31: return '{17'h01028, 1'b1, 3'(AccRo), 64'hffffffffffffffff, 64'h0};  // rx_ecn_ce
+    32: return '{17'h01030, 1'b1, 3'(AccRo), 64'hffffffffffffffff, 64'h0};  // rx_fecn
+    33: return '{17'h01038, 1'b1, 3'(AccRo), 64'hffffffffffffffff, 64'h0};  // rx_becn
+    34: return '{17'h01040, 1'b1, 3'(AccRo), 64'hffffffffffffffff, 64'h0};  // rx_acks
+    35: return '{17'h01048, 1'b1, 3'(AccRo), 64'hffffffffffffffff, 64'h0};  // rx_naks
+    36: return '{17'h01080, 1'b1, 3'(AccRo), 64'hffffffffffffffff, 64'h0};  // tx_frames
+    37: return '{17'h01088, 1'b1, 3'(AccRo), 64'hffffffffffffffff, 64'h0};  // tx_bytes
+    38: return '{17'h01090, 1'b1, 3'(AccRo), 64'hffffffffffffffff, 64'h0};  // tx_write_packets
+    39: return '{17'h01098, 1'b1, 3'(AccRo), 64'hffffffffffffffff, 64'h0};  // tx_acks
+    40: return '{17'h010a0, 1'b1, 3'(AccRo), 64'hffffffffffffffff, 64'h0};  // tx_naks
+    41: return '{17'h010a8, 1'b1, 3'(AccRo), 64'hffffffffffffffff, 64'h0};  // tx_aborted
+    42: return '{17'h010b0, 1'b1, 3'(AccRo), 64'hffffffffffffffff, 64'h0};  // wqe_fetched
+    43: return '{17'h010b8, 1'b1, 3'(AccRo), 64'hffffffffffffffff, 64'h0};  // cqe_written
+    44: return '{17'h010c0, 1'b1, 3'(AccRo), 64'hffffffffffffffff, 64'h0};  // cqe_overrun
+    45: return '{17'h010c8, 1'b1, 3'(AccRo), 64'hffffffffffffffff, 64'h0};  // req_cqe_error
+    46: return '{17'h010d0, 1'b1, 3'(AccRo), 64'hffffffffffffffff, 64'h0};  // req_cqe_flush_error
+    47: return '{17'h010d8, 1'b1, 3'(AccRo), 64'hffffffffffffffff, 64'h0};  // bad_doorbells
+    48: return '{17'h010e0, 1'b1, 3'(AccRo), 64'hffffffffffffffff, 64'h0};  // axi_read_errors
+    49: return '{17'h010e8, 1'b1, 3'(AccRo), 64'hffffffffffffffff, 64'h0};  // axi_write_errors
+    50: return '{17'h010f0, 1'b1, 3'(AccRo), 64'hffffffffffffffff, 64'h0};  // commands
+    51: return '{17'h010f8, 1'b1, 3'(AccRo), 64'hffffffffffffffff, 64'h0};  // cycles
+    52: return '{17'h01100, 1'b1, 3'(AccRo), 64'hffffffffffffffff, 64'h0};  // stall_rx_dma
+    53: return '{17'h01108, 1'b1, 3'(AccRo), 64'hffffffffffffffff, 64'h0};  // stall_tx_mac
+    54: return '{17'h01110, 1'b1, 3'(AccRo), 64'hffffffffffffffff, 64'h0};  // stall_tx_window
+    55: return '{17'h01118, 1'b1, 3'(AccRo), 64'hffffffffffffffff, 64'h0};  // stall_tx_read
+    56: return '{17'h01120, 1'b1, 3'(AccRo), 64'hffffffffffffffff, 64'h0};  // local_ack_timeout_err
+    57: return '{17'h01128, 1'b1, 3'(AccRo), 64'hffffffffffffffff, 64'h0};  // packet_seq_err
+    58: return '{17'h01130, 1'b1, 3'(AccRo), 64'hffffffffffffffff, 64'h0};  // rnr_nak_retry_err
+    59: return '{17'h01138, 1'b1, 3'(AccRo), 64'hffffffffffffffff, 64'h0};  // tx_retransmits
+    60: return '{17'h01140, 1'b1, 3'(AccRo), 64'hffffffffffffffff, 64'h0};  // rx_send_requests
+    61: return '{17'h01148, 1'b1, 3'(AccRo), 64'hffffffffffffffff, 64'h0};  // out_of_buffer
+    62: return '{17'h011c8, 1'b1, 3'(AccRo), 64'hffffffffffffffff, 64'h0};  // eqe_written
+    63: return '{17'h011d0, 1'b1, 3'(AccRo), 64'hffffffffffffffff, 64'h0};  // eqe_lost
+    64: return '{17'h011d8, 1'b1, 3'(AccRo), 64'hffffffffffffffff, 64'h0};  // interrupts
+    65: return '{17'h01200, 1'b1, 3'(AccRo), 64'hffffffffffffffff, 64'h0};  // rx_drop
+    66: return '{17'h01208, 1'b1, 3'(AccRo), 64'hffffffffffffffff, 64'h0};  // rx_drop
+    67: return '{17'h01210, 1'b1, 3'(AccRo), 64'hffffffffffffffff, 64'h0};  // rx_drop
+    68: return '{17'h01218, 1'b1, 3'(AccRo), 64'hffffffffffffffff, 64'h0};  // rx_drop
+    69: return '{17'h01220, 1'b1, 3'(AccRo), 64'hffffffffffffffff, 64'h0};  // rx_drop
+    70: return '{17'h01228, 1'b1, 3'(AccRo), 64'hffffffffffffffff, 64'h0};  // rx_drop
+    71: return '{17'h01230, 1'b1, 3'(AccRo), 64'hffffffffffffffff, 64'h0};  // rx_drop
+    72: return '{17'h01238, 1'b1, 3'(AccRo), 64'hffffffffffffffff, 64'h0};  // rx_drop
+    73: return '{17'h01240, 1'b1, 3'(AccRo), 64'hffffffffffffffff, 64'h0};  // rx_drop
+    74: return '{17'h01248, 1'b1, 3'(AccRo), 64'hffffffffffffffff, 64'h0};  // rx_drop
+    75: return '{17'h01250, 1'b1, 3'(AccRo), 64'hffffffffffffffff, 64'h0};  // rx_drop
+    76: return '{17'h01258, 1'b1, 3'(AccRo), 64'hffffffffffffffff, 64'h0};  // rx_drop
+    77: return '{17'h01260, 1'b1, 3'(AccRo), 64'hffffffffffffffff, 64'h0};  // rx_drop
+    78: return '{17'h01268, 1'b1, 3'(AccRo), 64'hffffffffffffffff, 64'h0};  // rx_drop
+    79: return '{17'h01270, 1'b1, 3'(AccRo), 64'hffffffffffffffff, 64'h0};  // rx_drop
+    80: return '{17'h01278, 1'b1, 3'(AccRo), 64'hffffffffffffffff, 64'h0};  // rx_drop
+    81: return '{17'h01280, 1'b1, 3'(AccRo), 64'hffffffffffffffff, 64'h0};  // rx_drop
+    82: return '{17'h01288, 1'b1, 3'(AccRo), 64'hffffffffffffffff, 64'h0};  // rx_drop
+    83: return '{17'h01290, 1'b1, 3'(AccRo), 64'hffffffffffffffff, 64'h0};  // rx_drop
+    84: return '{17'h01298, 1'b1, 3'(AccRo), 64'hffffffffffffffff, 64'h0};  // rx_drop
+    85: return '{17'h012a0, 1'b1, 3'(AccRo), 64'hffffffffffffffff, 64'h0};  // rx_drop
+    86: return '{17'h012a8, 1'b1, 3'(AccRo), 64'hffffffffffffffff, 64'h0};  // rx_drop
+    87: return '{17'h012b0, 1'b1, 3'(AccRo), 64'hffffffffffffffff, 64'h0};  // rx_drop
+    88: return '{17'h012b8, 1'b1, 3'(AccRo), 64'hffffffffffffffff, 64'h0};  // rx_drop
+    89: return '{17'h01300, 1'b1, 3'(AccRo), 64'hffffffffffffffff, 64'h0};  // transport_drop
+    90: return '{17'h01308, 1'b1, 3'(AccRo), 64'hffffffffffffffff, 64'h0};  // transport_drop
+    91: return '{17'h01310, 1'b1, 3'(AccRo), 64'hffffffffffffffff, 64'h0};  // transport_drop
+    92: return '{17'h01318, 1'b1, 3'(AccRo), 64'hffffffffffffffff, 64'h0};  // transport_drop
+    93: return '{17'h01320, 1'b1, 3'(AccRo), 64'hffffffffffffffff, 64'h0};  // transport_drop
+    94: return '{17'h01328, 1'b1, 3'(AccRo), 64'hffffffffffffffff, 64'h0};  // transport_drop
+    95: return '{17'h01330, 1'b1, 3'(AccRo), 64'hffffffffffffffff, 64'h0};  // transport_drop
+    96: return '{17'h01338, 1'b1, 3'(AccRo), 64'hffffffffffffffff, 64'h0};  // transport_drop
+    97: return '{17'h01340, 1'b1, 3'(AccRo), 64'hffffffffffffffff, 64'h0};  // transport_drop
+    98: return '{17'h01348, 1'b1, 3'(AccRo), 64'hffffffffffffffff, 64'h0};  // transport_drop
+    99: return '{17'h01350, 1'b1, 3'(AccRo), 64'hffffffffffffffff, 64'h0};  // transport_drop
+    100: return '{17'h01358, 1'b1, 3'(AccRo), 64'hffffffffffffffff, 64'h0};  // transport_drop
+    101: return '{17'h01360, 1'b1, 3'(AccRo), 64'hffffffffffffffff, 64'h0};  // transport_drop
+    102: return '{17'h01368, 1'b1, 3'(AccRo), 64'hffffffffffffffff, 64'h0};  // transport_drop
+    103: return '{17'h01370, 1'b1, 3'(AccRo), 64'hffffffffffffffff, 64'h0};  // transport_drop
+    104: return '{17'h01378, 1'b1, 3'(AccRo), 64'hffffffffffffffff, 64'h0};  // transport_drop
+    105: return '{17'h01380, 1'b1, 3'(AccRo), 64'hffffffffffffffff, 64'h0};  // transport_drop
+    106: return '{17'h01388, 1'b1, 3'(AccRo), 64'hffffffffffffffff, 64'h0};  // transport_drop
+    107: return '{17'h01390, 1'b1, 3'(AccRo), 64'hffffffffffffffff, 64'h0};  // transport_drop
     default: return '0;
   endcase
 endfunction
@@ -349,6 +353,14 @@ assign seen[102] = '0;
 assign qe[102] = 1'b0;
 assign seen[103] = '0;
 assign qe[103] = 1'b0;
+assign seen[104] = '0;
+assign qe[104] = 1'b0;
+assign seen[105] = '0;
+assign qe[105] = 1'b0;
+assign seen[106] = '0;
+assign qe[106] = 1'b0;
+assign seen[107] = '0;
+assign qe[107] = 1'b0;
 
 // What hardware gives: ro values, rw1c set pulses. Call csr_apply after a change.
 logic [63:0] drive [NumCsr];
@@ -370,6 +382,7 @@ task automatic csr_apply();
   hw2reg.events.qp_fatal = drive[9][3];
   hw2reg.events.bad_doorbell = drive[9][4];
   hw2reg.events.cmd_error = drive[9][5];
+  hw2reg.events.eq_overrun = drive[9][6];
   hw2reg.cmdq_ci.ci = drive[18][15:0];
   hw2reg.last_info.reason = drive[19][7:0];
   hw2reg.last_info.opcode = drive[19][15:8];
@@ -388,85 +401,89 @@ task automatic csr_apply();
   hw2reg.last_sip[1].addr = drive[22][63:0];
   hw2reg.last_dip[0].addr = drive[23][63:0];
   hw2reg.last_dip[1].addr = drive[24][63:0];
-  hw2reg.rx_frames.count = drive[25][63:0];
-  hw2reg.rx_bytes.count = drive[26][63:0];
-  hw2reg.rx_roce_packets.count = drive[27][63:0];
-  hw2reg.rx_write_requests.count = drive[28][63:0];
-  hw2reg.rx_payload_bytes.count = drive[29][63:0];
-  hw2reg.rx_ecn_ce.count = drive[30][63:0];
-  hw2reg.rx_fecn.count = drive[31][63:0];
-  hw2reg.rx_becn.count = drive[32][63:0];
-  hw2reg.rx_acks.count = drive[33][63:0];
-  hw2reg.rx_naks.count = drive[34][63:0];
-  hw2reg.tx_frames.count = drive[35][63:0];
-  hw2reg.tx_bytes.count = drive[36][63:0];
-  hw2reg.tx_write_packets.count = drive[37][63:0];
-  hw2reg.tx_acks.count = drive[38][63:0];
-  hw2reg.tx_naks.count = drive[39][63:0];
-  hw2reg.tx_aborted.count = drive[40][63:0];
-  hw2reg.wqe_fetched.count = drive[41][63:0];
-  hw2reg.cqe_written.count = drive[42][63:0];
-  hw2reg.cqe_overrun.count = drive[43][63:0];
-  hw2reg.req_cqe_error.count = drive[44][63:0];
-  hw2reg.req_cqe_flush_error.count = drive[45][63:0];
-  hw2reg.bad_doorbells.count = drive[46][63:0];
-  hw2reg.axi_read_errors.count = drive[47][63:0];
-  hw2reg.axi_write_errors.count = drive[48][63:0];
-  hw2reg.commands.count = drive[49][63:0];
-  hw2reg.cycles.count = drive[50][63:0];
-  hw2reg.stall_rx_dma.count = drive[51][63:0];
-  hw2reg.stall_tx_mac.count = drive[52][63:0];
-  hw2reg.stall_tx_window.count = drive[53][63:0];
-  hw2reg.stall_tx_read.count = drive[54][63:0];
-  hw2reg.local_ack_timeout_err.count = drive[55][63:0];
-  hw2reg.packet_seq_err.count = drive[56][63:0];
-  hw2reg.rnr_nak_retry_err.count = drive[57][63:0];
-  hw2reg.tx_retransmits.count = drive[58][63:0];
-  hw2reg.rx_send_requests.count = drive[59][63:0];
-  hw2reg.out_of_buffer.count = drive[60][63:0];
-  hw2reg.rx_drop[0].count = drive[61][63:0];
-  hw2reg.rx_drop[1].count = drive[62][63:0];
-  hw2reg.rx_drop[2].count = drive[63][63:0];
-  hw2reg.rx_drop[3].count = drive[64][63:0];
-  hw2reg.rx_drop[4].count = drive[65][63:0];
-  hw2reg.rx_drop[5].count = drive[66][63:0];
-  hw2reg.rx_drop[6].count = drive[67][63:0];
-  hw2reg.rx_drop[7].count = drive[68][63:0];
-  hw2reg.rx_drop[8].count = drive[69][63:0];
-  hw2reg.rx_drop[9].count = drive[70][63:0];
-  hw2reg.rx_drop[10].count = drive[71][63:0];
-  hw2reg.rx_drop[11].count = drive[72][63:0];
-  hw2reg.rx_drop[12].count = drive[73][63:0];
-  hw2reg.rx_drop[13].count = drive[74][63:0];
-  hw2reg.rx_drop[14].count = drive[75][63:0];
-  hw2reg.rx_drop[15].count = drive[76][63:0];
-  hw2reg.rx_drop[16].count = drive[77][63:0];
-  hw2reg.rx_drop[17].count = drive[78][63:0];
-  hw2reg.rx_drop[18].count = drive[79][63:0];
-  hw2reg.rx_drop[19].count = drive[80][63:0];
-  hw2reg.rx_drop[20].count = drive[81][63:0];
-  hw2reg.rx_drop[21].count = drive[82][63:0];
-  hw2reg.rx_drop[22].count = drive[83][63:0];
-  hw2reg.rx_drop[23].count = drive[84][63:0];
-  hw2reg.transport_drop[0].count = drive[85][63:0];
-  hw2reg.transport_drop[1].count = drive[86][63:0];
-  hw2reg.transport_drop[2].count = drive[87][63:0];
-  hw2reg.transport_drop[3].count = drive[88][63:0];
-  hw2reg.transport_drop[4].count = drive[89][63:0];
-  hw2reg.transport_drop[5].count = drive[90][63:0];
-  hw2reg.transport_drop[6].count = drive[91][63:0];
-  hw2reg.transport_drop[7].count = drive[92][63:0];
-  hw2reg.transport_drop[8].count = drive[93][63:0];
-  hw2reg.transport_drop[9].count = drive[94][63:0];
-  hw2reg.transport_drop[10].count = drive[95][63:0];
-  hw2reg.transport_drop[11].count = drive[96][63:0];
-  hw2reg.transport_drop[12].count = drive[97][63:0];
-  hw2reg.transport_drop[13].count = drive[98][63:0];
-  hw2reg.transport_drop[14].count = drive[99][63:0];
-  hw2reg.transport_drop[15].count = drive[100][63:0];
-  hw2reg.transport_drop[16].count = drive[101][63:0];
-  hw2reg.transport_drop[17].count = drive[102][63:0];
-  hw2reg.transport_drop[18].count = drive[103][63:0];
+  hw2reg.irq_pending.vectors = drive[25][3:0];
+  hw2reg.rx_frames.count = drive[26][63:0];
+  hw2reg.rx_bytes.count = drive[27][63:0];
+  hw2reg.rx_roce_packets.count = drive[28][63:0];
+  hw2reg.rx_write_requests.count = drive[29][63:0];
+  hw2reg.rx_payload_bytes.count = drive[30][63:0];
+  hw2reg.rx_ecn_ce.count = drive[31][63:0];
+  hw2reg.rx_fecn.count = drive[32][63:0];
+  hw2reg.rx_becn.count = drive[33][63:0];
+  hw2reg.rx_acks.count = drive[34][63:0];
+  hw2reg.rx_naks.count = drive[35][63:0];
+  hw2reg.tx_frames.count = drive[36][63:0];
+  hw2reg.tx_bytes.count = drive[37][63:0];
+  hw2reg.tx_write_packets.count = drive[38][63:0];
+  hw2reg.tx_acks.count = drive[39][63:0];
+  hw2reg.tx_naks.count = drive[40][63:0];
+  hw2reg.tx_aborted.count = drive[41][63:0];
+  hw2reg.wqe_fetched.count = drive[42][63:0];
+  hw2reg.cqe_written.count = drive[43][63:0];
+  hw2reg.cqe_overrun.count = drive[44][63:0];
+  hw2reg.req_cqe_error.count = drive[45][63:0];
+  hw2reg.req_cqe_flush_error.count = drive[46][63:0];
+  hw2reg.bad_doorbells.count = drive[47][63:0];
+  hw2reg.axi_read_errors.count = drive[48][63:0];
+  hw2reg.axi_write_errors.count = drive[49][63:0];
+  hw2reg.commands.count = drive[50][63:0];
+  hw2reg.cycles.count = drive[51][63:0];
+  hw2reg.stall_rx_dma.count = drive[52][63:0];
+  hw2reg.stall_tx_mac.count = drive[53][63:0];
+  hw2reg.stall_tx_window.count = drive[54][63:0];
+  hw2reg.stall_tx_read.count = drive[55][63:0];
+  hw2reg.local_ack_timeout_err.count = drive[56][63:0];
+  hw2reg.packet_seq_err.count = drive[57][63:0];
+  hw2reg.rnr_nak_retry_err.count = drive[58][63:0];
+  hw2reg.tx_retransmits.count = drive[59][63:0];
+  hw2reg.rx_send_requests.count = drive[60][63:0];
+  hw2reg.out_of_buffer.count = drive[61][63:0];
+  hw2reg.eqe_written.count = drive[62][63:0];
+  hw2reg.eqe_lost.count = drive[63][63:0];
+  hw2reg.interrupts.count = drive[64][63:0];
+  hw2reg.rx_drop[0].count = drive[65][63:0];
+  hw2reg.rx_drop[1].count = drive[66][63:0];
+  hw2reg.rx_drop[2].count = drive[67][63:0];
+  hw2reg.rx_drop[3].count = drive[68][63:0];
+  hw2reg.rx_drop[4].count = drive[69][63:0];
+  hw2reg.rx_drop[5].count = drive[70][63:0];
+  hw2reg.rx_drop[6].count = drive[71][63:0];
+  hw2reg.rx_drop[7].count = drive[72][63:0];
+  hw2reg.rx_drop[8].count = drive[73][63:0];
+  hw2reg.rx_drop[9].count = drive[74][63:0];
+  hw2reg.rx_drop[10].count = drive[75][63:0];
+  hw2reg.rx_drop[11].count = drive[76][63:0];
+  hw2reg.rx_drop[12].count = drive[77][63:0];
+  hw2reg.rx_drop[13].count = drive[78][63:0];
+  hw2reg.rx_drop[14].count = drive[79][63:0];
+  hw2reg.rx_drop[15].count = drive[80][63:0];
+  hw2reg.rx_drop[16].count = drive[81][63:0];
+  hw2reg.rx_drop[17].count = drive[82][63:0];
+  hw2reg.rx_drop[18].count = drive[83][63:0];
+  hw2reg.rx_drop[19].count = drive[84][63:0];
+  hw2reg.rx_drop[20].count = drive[85][63:0];
+  hw2reg.rx_drop[21].count = drive[86][63:0];
+  hw2reg.rx_drop[22].count = drive[87][63:0];
+  hw2reg.rx_drop[23].count = drive[88][63:0];
+  hw2reg.transport_drop[0].count = drive[89][63:0];
+  hw2reg.transport_drop[1].count = drive[90][63:0];
+  hw2reg.transport_drop[2].count = drive[91][63:0];
+  hw2reg.transport_drop[3].count = drive[92][63:0];
+  hw2reg.transport_drop[4].count = drive[93][63:0];
+  hw2reg.transport_drop[5].count = drive[94][63:0];
+  hw2reg.transport_drop[6].count = drive[95][63:0];
+  hw2reg.transport_drop[7].count = drive[96][63:0];
+  hw2reg.transport_drop[8].count = drive[97][63:0];
+  hw2reg.transport_drop[9].count = drive[98][63:0];
+  hw2reg.transport_drop[10].count = drive[99][63:0];
+  hw2reg.transport_drop[11].count = drive[100][63:0];
+  hw2reg.transport_drop[12].count = drive[101][63:0];
+  hw2reg.transport_drop[13].count = drive[102][63:0];
+  hw2reg.transport_drop[14].count = drive[103][63:0];
+  hw2reg.transport_drop[15].count = drive[104][63:0];
+  hw2reg.transport_drop[16].count = drive[105][63:0];
+  hw2reg.transport_drop[17].count = drive[106][63:0];
+  hw2reg.transport_drop[18].count = drive[107][63:0];
 endtask
 
 function automatic logic db_defined(input logic [11:0] offset);
@@ -474,6 +491,7 @@ function automatic logic db_defined(input logic [11:0] offset);
     12'h000: return 1'b1;  // sq
     12'h008: return 1'b1;  // rq
     12'h010: return 1'b1;  // cq
+    12'h018: return 1'b1;  // eq
     default: return 1'b0;
   endcase
 endfunction

@@ -4,7 +4,7 @@
 //
 // Included by rnic_layout_tb: fields of all layouts, reached through the structs of rnic_regs_pkg.
 
-localparam int NumLayouts = 11;
+localparam int NumLayouts = 12;
 localparam int MaxLayoutBits = 1536;
 
 function automatic int layout_bits(input int layout);
@@ -15,11 +15,12 @@ function automatic int layout_bits(input int layout);
     3: return $bits(eqe_t);
     4: return $bits(mr_entry_t);
     5: return $bits(cq_context_t);
-    6: return $bits(qp_context_t);
-    7: return $bits(cmd_header_t);
-    8: return $bits(rsp_header_t);
-    9: return $bits(device_caps_t);
-    10: return $bits(rx_verdict_t);
+    6: return $bits(eq_context_t);
+    7: return $bits(qp_context_t);
+    8: return $bits(cmd_header_t);
+    9: return $bits(rsp_header_t);
+    10: return $bits(device_caps_t);
+    11: return $bits(rx_verdict_t);
     default: return 0;
   endcase
 endfunction
@@ -31,12 +32,13 @@ function automatic int layout_fields(input int layout);
     2: return 13;
     3: return 4;
     4: return 9;
-    5: return 6;
-    6: return 44;
-    7: return 3;
-    8: return 5;
-    9: return 9;
-    10: return 32;
+    5: return 10;
+    6: return 7;
+    7: return 44;
+    8: return 4;
+    9: return 5;
+    10: return 11;
+    11: return 32;
     default: return 0;
   endcase
 endfunction
@@ -129,13 +131,30 @@ function automatic logic [127:0] layout_field_5(input int field, input cq_contex
     1: return 128'(s.log_size);
     2: return 128'(s.eqn);
     3: return 128'(s.overrun);
-    4: return 128'(s.pi);
-    5: return 128'(s.ci);
+    4: return 128'(s.armed);
+    5: return 128'(s.armed_solicited);
+    6: return 128'(s.pi);
+    7: return 128'(s.ci);
+    8: return 128'(s.moderation_count);
+    9: return 128'(s.moderation_period);
     default: return '0;
   endcase
 endfunction
 
-function automatic logic [127:0] layout_field_6(input int field, input qp_context_t s);
+function automatic logic [127:0] layout_field_6(input int field, input eq_context_t s);
+  case (field)
+    0: return 128'(s.addr);
+    1: return 128'(s.log_size);
+    2: return 128'(s.irq_vec);
+    3: return 128'(s.overrun);
+    4: return 128'(s.armed);
+    5: return 128'(s.pi);
+    6: return 128'(s.ci);
+    default: return '0;
+  endcase
+endfunction
+
+function automatic logic [127:0] layout_field_7(input int field, input qp_context_t s);
   case (field)
     0: return 128'(s.state);
     1: return 128'(s.qp_type);
@@ -185,16 +204,17 @@ function automatic logic [127:0] layout_field_6(input int field, input qp_contex
   endcase
 endfunction
 
-function automatic logic [127:0] layout_field_7(input int field, input cmd_header_t s);
+function automatic logic [127:0] layout_field_8(input int field, input cmd_header_t s);
   case (field)
     0: return 128'(s.opcode);
-    1: return 128'(s.seq);
-    2: return 128'(s.object);
+    1: return 128'(s.notify);
+    2: return 128'(s.seq);
+    3: return 128'(s.object);
     default: return '0;
   endcase
 endfunction
 
-function automatic logic [127:0] layout_field_8(input int field, input rsp_header_t s);
+function automatic logic [127:0] layout_field_9(input int field, input rsp_header_t s);
   case (field)
     0: return 128'(s.status);
     1: return 128'(s.syndrome);
@@ -205,7 +225,7 @@ function automatic logic [127:0] layout_field_8(input int field, input rsp_heade
   endcase
 endfunction
 
-function automatic logic [127:0] layout_field_9(input int field, input device_caps_t s);
+function automatic logic [127:0] layout_field_10(input int field, input device_caps_t s);
   case (field)
     0: return 128'(s.num_qp);
     1: return 128'(s.num_cq);
@@ -216,11 +236,13 @@ function automatic logic [127:0] layout_field_9(input int field, input device_ca
     6: return 128'(s.max_inflight);
     7: return 128'(s.data_width);
     8: return 128'(s.max_frame);
+    9: return 128'(s.num_eq);
+    10: return 128'(s.num_vectors);
     default: return '0;
   endcase
 endfunction
 
-function automatic logic [127:0] layout_field_10(input int field, input rx_verdict_t s);
+function automatic logic [127:0] layout_field_11(input int field, input rx_verdict_t s);
   case (field)
     0: return 128'(s.reason);
     1: return 128'(s.opcode);
@@ -267,11 +289,12 @@ function automatic logic [127:0] layout_field(input int layout, input int field,
     3: return layout_field_3(field, eqe_t'(mem[127:0]));
     4: return layout_field_4(field, mr_entry_t'(mem[383:0]));
     5: return layout_field_5(field, cq_context_t'(mem[255:0]));
-    6: return layout_field_6(field, qp_context_t'(mem[1535:0]));
-    7: return layout_field_7(field, cmd_header_t'(mem[127:0]));
-    8: return layout_field_8(field, rsp_header_t'(mem[127:0]));
-    9: return layout_field_9(field, device_caps_t'(mem[511:0]));
-    10: return layout_field_10(field, rx_verdict_t'(mem[1023:0]));
+    6: return layout_field_6(field, eq_context_t'(mem[255:0]));
+    7: return layout_field_7(field, qp_context_t'(mem[1535:0]));
+    8: return layout_field_8(field, cmd_header_t'(mem[127:0]));
+    9: return layout_field_9(field, rsp_header_t'(mem[127:0]));
+    10: return layout_field_10(field, device_caps_t'(mem[511:0]));
+    11: return layout_field_11(field, rx_verdict_t'(mem[1023:0]));
     default: return '0;
   endcase
 endfunction

@@ -74,7 +74,7 @@ module harness_probe #(
   output logic               tx_user_o,
   input  logic [7:0]         pfc_pause_i,
   output logic [7:0]         pfc_xoff_o,
-  output logic [0:0]         irq_o,
+  output logic [3:0]         irq_o,
   output logic               idle_o,
   output logic               wake_valid_o,
   output logic [63:0]        wake_o,
@@ -88,7 +88,7 @@ module harness_probe #(
   // 0 AR address       1 AR go: id[3:0] len[15:8] size[18:16] burst[21:20] drop[24] (valid taken back)
   // 2 AW address       3 AW go: the same, beats[31:24] really sent minus one, pattern[63:32]
   // 4 TX go: length[15:0] gap[16] (one cycle in the middle) user[17] pattern[63:32]
-  // 5 mode: echo[0] verdict per frame[1]      6 irq[0] level   7 scratch   8 write strobes of the next AW (low bits)
+  // 5 mode: echo[0] verdict per frame[1]      6 irq_o[3:0]   7 scratch   8 write strobes of the next AW (low bits)
   logic [63:0] reg_q[16];
   logic        start_ar, start_aw, start_tx;
   logic        wr;
@@ -316,12 +316,16 @@ module harness_probe #(
   assign tx_user_o = t_run_q ? reg_q[4][17] && tx_last_o : e_out[0];
 
   assign pfc_xoff_o = pfc_pause_i;
-  assign irq_o = reg_q[6][0];
+  // one message per write and set bit
+  always_ff @(posedge clk_i) begin
+    if (!rst_ni) irq_o <= '0;
+    else irq_o <= wr && s_axil_awaddr_i[16:7] == 10'h2 && wr_idx == 4'd6 ? s_axil_wdata_i[3:0] : '0;
+  end
   assign wake_valid_o = 1'b1;
   assign wake_o = '1;
   assign idle_o = !m_axi_arvalid_o && !m_axi_wvalid_o && !m_axi_awvalid_o && rd_open_q == 0 && wr_open_q == 0 &&
                   !t_run_q && !t_pend_q && !e_valid && !s_axil_bvalid_o && !s_axil_rvalid_o && !wr && !s_axil_arvalid_i &&
-                  !rx_valid_i && !verdict_valid_o;
+                  !rx_valid_i && !verdict_valid_o && irq_o == '0;
 
   logic unused;
   assign unused = ^{s_axil_awprot_i, s_axil_arprot_i, s_axil_awaddr_i[2:0], m_axi_bid_i, ar_drop_q};

@@ -68,11 +68,11 @@ module rnic_csr
   function automatic logic [1:0] csr_map(input logic [12:0] word);
     if (word inside {
           13'h0000, 13'h0002, [13'h0004:13'h0005], [13'h0008:13'h0009], [13'h0010:13'h0012],
-          [13'h0020:13'h0025], [13'h0200:13'h0209], [13'h0210:13'h0229], [13'h0240:13'h0257],
-          [13'h0260:13'h0272]
+          [13'h0020:13'h0025], [13'h0200:13'h0209], [13'h0210:13'h0229], [13'h0239:13'h023b],
+          [13'h0240:13'h0257], [13'h0260:13'h0272]
         }) return 2'b11;
     if (word inside {
-          13'h0001, 13'h0003, 13'h000a, 13'h0013
+          13'h0001, 13'h0003, 13'h000a, 13'h0013, 13'h0028
         }) return 2'b01;
     return 2'b00;
   endfunction
@@ -81,12 +81,12 @@ module rnic_csr
   function automatic logic csr_wide(input logic [12:0] word);
     return word inside {
         13'h0008, [13'h0010:13'h0011], [13'h0020:13'h0025], [13'h0200:13'h0209],
-        [13'h0210:13'h0229], [13'h0240:13'h0257], [13'h0260:13'h0272]
+        [13'h0210:13'h0229], [13'h0239:13'h023b], [13'h0240:13'h0257], [13'h0260:13'h0272]
     };
   endfunction
 
   function automatic logic db_hit(input logic [11:0] offset);
-    return offset inside {12'h000, 12'h008, 12'h010};
+    return offset inside {12'h000, 12'h008, 12'h010, 12'h018};
   endfunction
 
   // ---- write channel --------------------------------------------------------------------------
@@ -275,6 +275,7 @@ module rnic_csr
           events_clear.qp_fatal = w_data_q[35] & wr_mask[35];
           events_clear.bad_doorbell = w_data_q[36] & wr_mask[36];
           events_clear.cmd_error = w_data_q[37] & wr_mask[37];
+          events_clear.eq_overrun = w_data_q[38] & wr_mask[38];
         end
         default: ;
       endcase
@@ -312,6 +313,7 @@ module rnic_csr
   logic [63:0] group7_q;
   logic [63:0] group8_q;
   logic [63:0] group9_q;
+  logic [63:0] group10_q;
   logic [63:0] r_data_q;
   logic r_err_q;
   // High half that belongs to the 64-bit register whose low half was read last.
@@ -338,10 +340,11 @@ module rnic_csr
         9'h020: selected = group3_q;
         9'h021: selected = group4_q;
         9'h022: selected = group5_q;
-        9'h024: selected = group6_q;
-        9'h025: selected = group7_q;
-        9'h026: selected = group8_q;
-        9'h027: selected = group9_q;
+        9'h023: selected = group6_q;
+        9'h024: selected = group7_q;
+        9'h025: selected = group8_q;
+        9'h026: selected = group9_q;
+        9'h027: selected = group10_q;
         default: ;
       endcase
       if (high_valid_q && ar_wide_q && ar_addr_q[2] && high_word_q == ar_addr_q[15:3]) begin
@@ -395,6 +398,7 @@ module rnic_csr
           group0_q[35] <= events_q.qp_fatal;
           group0_q[36] <= events_q.bad_doorbell;
           group0_q[37] <= events_q.cmd_error;
+          group0_q[38] <= events_q.eq_overrun;
         end
         4'h8: begin
           group0_q[47:0] <= reg_q.mac_addr.addr;
@@ -459,6 +463,9 @@ module rnic_csr
         end
         4'h5: begin
           group2_q[63:0] <= hw2reg_i.last_dip[1].addr;
+        end
+        4'h8: begin
+          group2_q[3:0] <= hw2reg_i.irq_pending.vectors;
         end
         default: ;
       endcase
@@ -584,146 +591,159 @@ module rnic_csr
       endcase
       group6_q <= '0;
       case (ar_addr_q[6:3])
-        4'h0: begin
-          group6_q[63:0] <= hw2reg_i.rx_drop[0].count;
-        end
-        4'h1: begin
-          group6_q[63:0] <= hw2reg_i.rx_drop[1].count;
-        end
-        4'h2: begin
-          group6_q[63:0] <= hw2reg_i.rx_drop[2].count;
-        end
-        4'h3: begin
-          group6_q[63:0] <= hw2reg_i.rx_drop[3].count;
-        end
-        4'h4: begin
-          group6_q[63:0] <= hw2reg_i.rx_drop[4].count;
-        end
-        4'h5: begin
-          group6_q[63:0] <= hw2reg_i.rx_drop[5].count;
-        end
-        4'h6: begin
-          group6_q[63:0] <= hw2reg_i.rx_drop[6].count;
-        end
-        4'h7: begin
-          group6_q[63:0] <= hw2reg_i.rx_drop[7].count;
-        end
-        4'h8: begin
-          group6_q[63:0] <= hw2reg_i.rx_drop[8].count;
-        end
         4'h9: begin
-          group6_q[63:0] <= hw2reg_i.rx_drop[9].count;
+          group6_q[63:0] <= hw2reg_i.eqe_written.count;
         end
         4'ha: begin
-          group6_q[63:0] <= hw2reg_i.rx_drop[10].count;
+          group6_q[63:0] <= hw2reg_i.eqe_lost.count;
         end
         4'hb: begin
-          group6_q[63:0] <= hw2reg_i.rx_drop[11].count;
-        end
-        4'hc: begin
-          group6_q[63:0] <= hw2reg_i.rx_drop[12].count;
-        end
-        4'hd: begin
-          group6_q[63:0] <= hw2reg_i.rx_drop[13].count;
-        end
-        4'he: begin
-          group6_q[63:0] <= hw2reg_i.rx_drop[14].count;
-        end
-        4'hf: begin
-          group6_q[63:0] <= hw2reg_i.rx_drop[15].count;
+          group6_q[63:0] <= hw2reg_i.interrupts.count;
         end
         default: ;
       endcase
       group7_q <= '0;
       case (ar_addr_q[6:3])
         4'h0: begin
-          group7_q[63:0] <= hw2reg_i.rx_drop[16].count;
+          group7_q[63:0] <= hw2reg_i.rx_drop[0].count;
         end
         4'h1: begin
-          group7_q[63:0] <= hw2reg_i.rx_drop[17].count;
+          group7_q[63:0] <= hw2reg_i.rx_drop[1].count;
         end
         4'h2: begin
-          group7_q[63:0] <= hw2reg_i.rx_drop[18].count;
+          group7_q[63:0] <= hw2reg_i.rx_drop[2].count;
         end
         4'h3: begin
-          group7_q[63:0] <= hw2reg_i.rx_drop[19].count;
+          group7_q[63:0] <= hw2reg_i.rx_drop[3].count;
         end
         4'h4: begin
-          group7_q[63:0] <= hw2reg_i.rx_drop[20].count;
+          group7_q[63:0] <= hw2reg_i.rx_drop[4].count;
         end
         4'h5: begin
-          group7_q[63:0] <= hw2reg_i.rx_drop[21].count;
+          group7_q[63:0] <= hw2reg_i.rx_drop[5].count;
         end
         4'h6: begin
-          group7_q[63:0] <= hw2reg_i.rx_drop[22].count;
+          group7_q[63:0] <= hw2reg_i.rx_drop[6].count;
         end
         4'h7: begin
-          group7_q[63:0] <= hw2reg_i.rx_drop[23].count;
+          group7_q[63:0] <= hw2reg_i.rx_drop[7].count;
+        end
+        4'h8: begin
+          group7_q[63:0] <= hw2reg_i.rx_drop[8].count;
+        end
+        4'h9: begin
+          group7_q[63:0] <= hw2reg_i.rx_drop[9].count;
+        end
+        4'ha: begin
+          group7_q[63:0] <= hw2reg_i.rx_drop[10].count;
+        end
+        4'hb: begin
+          group7_q[63:0] <= hw2reg_i.rx_drop[11].count;
+        end
+        4'hc: begin
+          group7_q[63:0] <= hw2reg_i.rx_drop[12].count;
+        end
+        4'hd: begin
+          group7_q[63:0] <= hw2reg_i.rx_drop[13].count;
+        end
+        4'he: begin
+          group7_q[63:0] <= hw2reg_i.rx_drop[14].count;
+        end
+        4'hf: begin
+          group7_q[63:0] <= hw2reg_i.rx_drop[15].count;
         end
         default: ;
       endcase
       group8_q <= '0;
       case (ar_addr_q[6:3])
         4'h0: begin
-          group8_q[63:0] <= hw2reg_i.transport_drop[0].count;
+          group8_q[63:0] <= hw2reg_i.rx_drop[16].count;
         end
         4'h1: begin
-          group8_q[63:0] <= hw2reg_i.transport_drop[1].count;
+          group8_q[63:0] <= hw2reg_i.rx_drop[17].count;
         end
         4'h2: begin
-          group8_q[63:0] <= hw2reg_i.transport_drop[2].count;
+          group8_q[63:0] <= hw2reg_i.rx_drop[18].count;
         end
         4'h3: begin
-          group8_q[63:0] <= hw2reg_i.transport_drop[3].count;
+          group8_q[63:0] <= hw2reg_i.rx_drop[19].count;
         end
         4'h4: begin
-          group8_q[63:0] <= hw2reg_i.transport_drop[4].count;
+          group8_q[63:0] <= hw2reg_i.rx_drop[20].count;
         end
         4'h5: begin
-          group8_q[63:0] <= hw2reg_i.transport_drop[5].count;
+          group8_q[63:0] <= hw2reg_i.rx_drop[21].count;
         end
         4'h6: begin
-          group8_q[63:0] <= hw2reg_i.transport_drop[6].count;
+          group8_q[63:0] <= hw2reg_i.rx_drop[22].count;
         end
         4'h7: begin
-          group8_q[63:0] <= hw2reg_i.transport_drop[7].count;
-        end
-        4'h8: begin
-          group8_q[63:0] <= hw2reg_i.transport_drop[8].count;
-        end
-        4'h9: begin
-          group8_q[63:0] <= hw2reg_i.transport_drop[9].count;
-        end
-        4'ha: begin
-          group8_q[63:0] <= hw2reg_i.transport_drop[10].count;
-        end
-        4'hb: begin
-          group8_q[63:0] <= hw2reg_i.transport_drop[11].count;
-        end
-        4'hc: begin
-          group8_q[63:0] <= hw2reg_i.transport_drop[12].count;
-        end
-        4'hd: begin
-          group8_q[63:0] <= hw2reg_i.transport_drop[13].count;
-        end
-        4'he: begin
-          group8_q[63:0] <= hw2reg_i.transport_drop[14].count;
-        end
-        4'hf: begin
-          group8_q[63:0] <= hw2reg_i.transport_drop[15].count;
+          group8_q[63:0] <= hw2reg_i.rx_drop[23].count;
         end
         default: ;
       endcase
       group9_q <= '0;
       case (ar_addr_q[6:3])
         4'h0: begin
-          group9_q[63:0] <= hw2reg_i.transport_drop[16].count;
+          group9_q[63:0] <= hw2reg_i.transport_drop[0].count;
         end
         4'h1: begin
-          group9_q[63:0] <= hw2reg_i.transport_drop[17].count;
+          group9_q[63:0] <= hw2reg_i.transport_drop[1].count;
         end
         4'h2: begin
-          group9_q[63:0] <= hw2reg_i.transport_drop[18].count;
+          group9_q[63:0] <= hw2reg_i.transport_drop[2].count;
+        end
+        4'h3: begin
+          group9_q[63:0] <= hw2reg_i.transport_drop[3].count;
+        end
+        4'h4: begin
+          group9_q[63:0] <= hw2reg_i.transport_drop[4].count;
+        end
+        4'h5: begin
+          group9_q[63:0] <= hw2reg_i.transport_drop[5].count;
+        end
+        4'h6: begin
+          group9_q[63:0] <= hw2reg_i.transport_drop[6].count;
+        end
+        4'h7: begin
+          group9_q[63:0] <= hw2reg_i.transport_drop[7].count;
+        end
+        4'h8: begin
+          group9_q[63:0] <= hw2reg_i.transport_drop[8].count;
+        end
+        4'h9: begin
+          group9_q[63:0] <= hw2reg_i.transport_drop[9].count;
+        end
+        4'ha: begin
+          group9_q[63:0] <= hw2reg_i.transport_drop[10].count;
+        end
+        4'hb: begin
+          group9_q[63:0] <= hw2reg_i.transport_drop[11].count;
+        end
+        4'hc: begin
+          group9_q[63:0] <= hw2reg_i.transport_drop[12].count;
+        end
+        4'hd: begin
+          group9_q[63:0] <= hw2reg_i.transport_drop[13].count;
+        end
+        4'he: begin
+          group9_q[63:0] <= hw2reg_i.transport_drop[14].count;
+        end
+        4'hf: begin
+          group9_q[63:0] <= hw2reg_i.transport_drop[15].count;
+        end
+        default: ;
+      endcase
+      group10_q <= '0;
+      case (ar_addr_q[6:3])
+        4'h0: begin
+          group10_q[63:0] <= hw2reg_i.transport_drop[16].count;
+        end
+        4'h1: begin
+          group10_q[63:0] <= hw2reg_i.transport_drop[17].count;
+        end
+        4'h2: begin
+          group10_q[63:0] <= hw2reg_i.transport_drop[18].count;
         end
         default: ;
       endcase

@@ -10,7 +10,7 @@
 package rnic_regs_pkg;
 
   // Hash over the register map and the layouts, as in register layout_hash.
-  localparam logic [31:0] LayoutHash = 32'h447112c1;
+  localparam logic [31:0] LayoutHash = 32'h91a30c69;
 
   // ---- enums ----------------------------------------------------------------------------------
   // drop_reason: Verdict of the receive front end on one frame, in order of precedence: the first
@@ -137,10 +137,14 @@ package rnic_regs_pkg;
   localparam logic [7:0] CmdOpcodeCreateCq    = 8'd32;
   localparam logic [7:0] CmdOpcodeQueryCq     = 8'd33;
   localparam logic [7:0] CmdOpcodeDestroyCq   = 8'd34;
+  localparam logic [7:0] CmdOpcodeModifyCq    = 8'd35;
   localparam logic [7:0] CmdOpcodeCreateQp    = 8'd48;
   localparam logic [7:0] CmdOpcodeModifyQp    = 8'd49;
   localparam logic [7:0] CmdOpcodeQueryQp     = 8'd50;
   localparam logic [7:0] CmdOpcodeDestroyQp   = 8'd51;
+  localparam logic [7:0] CmdOpcodeCreateEq    = 8'd64;
+  localparam logic [7:0] CmdOpcodeQueryEq     = 8'd65;
+  localparam logic [7:0] CmdOpcodeDestroyEq   = 8'd66;
 
   // cmd_status
   localparam logic [7:0] CmdStatusOk        = 8'd0;
@@ -154,29 +158,38 @@ package rnic_regs_pkg;
   localparam logic [7:0] CmdStatusExecError = 8'd8;
 
   // cmd_syndrome: The field that a command was refused for.
-  localparam logic [7:0] CmdSyndromeNone     = 8'd0;
-  localparam logic [7:0] CmdSyndromeState    = 8'd1;
-  localparam logic [7:0] CmdSyndromeType     = 8'd2;
-  localparam logic [7:0] CmdSyndromePathMtu  = 8'd3;
-  localparam logic [7:0] CmdSyndromeSendCqn  = 8'd4;
-  localparam logic [7:0] CmdSyndromeRecvCqn  = 8'd5;
-  localparam logic [7:0] CmdSyndromeSqAddr   = 8'd6;
-  localparam logic [7:0] CmdSyndromeSqSize   = 8'd7;
-  localparam logic [7:0] CmdSyndromeRqAddr   = 8'd8;
-  localparam logic [7:0] CmdSyndromeRqSize   = 8'd9;
-  localparam logic [7:0] CmdSyndromeDestQpn  = 8'd10;
-  localparam logic [7:0] CmdSyndromeCqAddr   = 8'd11;
-  localparam logic [7:0] CmdSyndromeCqSize   = 8'd12;
-  localparam logic [7:0] CmdSyndromeMrKey    = 8'd13;
-  localparam logic [7:0] CmdSyndromeMrLength = 8'd14;
-  localparam logic [7:0] CmdSyndromeMrAccess = 8'd15;
+  localparam logic [7:0] CmdSyndromeNone         = 8'd0;
+  localparam logic [7:0] CmdSyndromeState        = 8'd1;
+  localparam logic [7:0] CmdSyndromeType         = 8'd2;
+  localparam logic [7:0] CmdSyndromePathMtu      = 8'd3;
+  localparam logic [7:0] CmdSyndromeSendCqn      = 8'd4;
+  localparam logic [7:0] CmdSyndromeRecvCqn      = 8'd5;
+  localparam logic [7:0] CmdSyndromeSqAddr       = 8'd6;
+  localparam logic [7:0] CmdSyndromeSqSize       = 8'd7;
+  localparam logic [7:0] CmdSyndromeRqAddr       = 8'd8;
+  localparam logic [7:0] CmdSyndromeRqSize       = 8'd9;
+  localparam logic [7:0] CmdSyndromeDestQpn      = 8'd10;
+  localparam logic [7:0] CmdSyndromeCqAddr       = 8'd11;
+  localparam logic [7:0] CmdSyndromeCqSize       = 8'd12;
+  localparam logic [7:0] CmdSyndromeMrKey        = 8'd13;
+  localparam logic [7:0] CmdSyndromeMrLength     = 8'd14;
+  localparam logic [7:0] CmdSyndromeMrAccess     = 8'd15;
+  localparam logic [7:0] CmdSyndromeEqAddr       = 8'd16;
+  localparam logic [7:0] CmdSyndromeEqSize       = 8'd17;
+  localparam logic [7:0] CmdSyndromeEqVector     = 8'd18;
+  localparam logic [7:0] CmdSyndromeCqEqn        = 8'd19;
+  localparam logic [7:0] CmdSyndromeCqModeration = 8'd20;
 
-  // eqe_type
-  localparam logic [7:0] EqeTypeCompletion = 8'd1;
-  localparam logic [7:0] EqeTypeCommand    = 8'd2;
-  localparam logic [7:0] EqeTypeQpFatal    = 8'd16;
-  localparam logic [7:0] EqeTypeCqOverrun  = 8'd17;
-  localparam logic [7:0] EqeTypePort       = 8'd18;
+  // eqe_type: What an EQE tells. Completion events go to the EQ of the CQ, all others to EQ 0.
+  localparam logic [7:0] EqeTypeCompletion  = 8'd1;
+  localparam logic [7:0] EqeTypeCommand     = 8'd2;
+  localparam logic [7:0] EqeTypeQpFatal     = 8'd16;
+  localparam logic [7:0] EqeTypeCqOverrun   = 8'd17;
+  localparam logic [7:0] EqeTypePort        = 8'd18;
+  localparam logic [7:0] EqeTypeSrqLimit    = 8'd19;
+  localparam logic [7:0] EqeTypeQpAccessErr = 8'd20;
+  localparam logic [7:0] EqeTypeQpLastWqe   = 8'd21;
+  localparam logic [7:0] EqeTypeSqDrained   = 8'd22;
 
   // aeth_nak: AETH syndromes of this NIC (IBTA 9.7.5.2.8).
   localparam logic [7:0] AethNakAck       = 8'd31;
@@ -193,7 +206,7 @@ package rnic_regs_pkg;
   localparam logic [16:0] CsrVersionOffset = 17'h00004;
   localparam logic [31:0] CsrVersionReset = 32'h1;
   localparam logic [16:0] CsrLayoutHashOffset = 17'h00008;
-  localparam logic [31:0] CsrLayoutHashReset = 32'h447112c1;
+  localparam logic [31:0] CsrLayoutHashReset = 32'h91a30c69;
   localparam logic [16:0] CsrCaps0Offset = 17'h00010;
   localparam logic [16:0] CsrCaps1Offset = 17'h00014;
   localparam logic [16:0] CsrClockOffset = 17'h00018;
@@ -225,6 +238,7 @@ package rnic_regs_pkg;
   localparam int unsigned CsrLastSipCount = 2;
   localparam logic [16:0] CsrLastDipOffset = 17'h00120;
   localparam int unsigned CsrLastDipCount = 2;
+  localparam logic [16:0] CsrIrqPendingOffset = 17'h00140;
   localparam logic [16:0] CsrRxFramesOffset = 17'h01000;
   localparam logic [16:0] CsrRxBytesOffset = 17'h01008;
   localparam logic [16:0] CsrRxRocePacketsOffset = 17'h01010;
@@ -261,6 +275,9 @@ package rnic_regs_pkg;
   localparam logic [16:0] CsrTxRetransmitsOffset = 17'h01138;
   localparam logic [16:0] CsrRxSendRequestsOffset = 17'h01140;
   localparam logic [16:0] CsrOutOfBufferOffset = 17'h01148;
+  localparam logic [16:0] CsrEqeWrittenOffset = 17'h011c8;
+  localparam logic [16:0] CsrEqeLostOffset = 17'h011d0;
+  localparam logic [16:0] CsrInterruptsOffset = 17'h011d8;
   localparam logic [16:0] CsrRxDropOffset = 17'h01200;
   localparam int unsigned CsrRxDropCount = 24;
   localparam logic [16:0] CsrTransportDropOffset = 17'h01300;
@@ -273,6 +290,7 @@ package rnic_regs_pkg;
   localparam logic [11:0] DbSqOffset = 12'h000;
   localparam logic [11:0] DbRqOffset = 12'h008;
   localparam logic [11:0] DbCqOffset = 12'h010;
+  localparam logic [11:0] DbEqOffset = 12'h018;
 
   // New work on a send queue.
   typedef struct packed {
@@ -299,6 +317,16 @@ package rnic_regs_pkg;
     logic        arm;
     logic [23:0] cqn;
   } db_cq_t;
+
+  // EQEs consumed.
+  typedef struct packed {
+    logic [7:0]  rsvd_2;
+    logic [23:0] ci;
+    logic [6:0]  rsvd_1;
+    logic        arm;
+    logic [15:0] rsvd_0;
+    logic [7:0]  eqn;
+  } db_eq_t;
 
   // ---- layouts in host memory -----------------------------------------------------------------
   // Scatter/gather element.
@@ -354,7 +382,8 @@ package rnic_regs_pkg;
     logic [15:0] index;
   } cqe_t;
 
-  // Event queue entry.
+  // Event queue entry. The last byte is written last; phase is 1 on the first pass over the ring,
+  // then toggles.
   localparam int unsigned EqeBytes = 16;
   typedef struct packed {
     logic        phase;
@@ -383,16 +412,35 @@ package rnic_regs_pkg;
 
   localparam int unsigned CqContextBytes = 32;
   typedef struct packed {
+    logic [63:0] rsvd_3;
+    logic [15:0] moderation_period;
+    logic [15:0] moderation_count;
+    logic [7:0]  rsvd_2;
+    logic [23:0] ci;
+    logic [7:0]  rsvd_1;
+    logic [23:0] pi;
+    logic [12:0] rsvd_0;
+    logic        armed_solicited;
+    logic        armed;
+    logic        overrun;
+    logic [7:0]  eqn;
+    logic [7:0]  log_size;
+    logic [63:0] addr;
+  } cq_context_t;
+
+  localparam int unsigned EqContextBytes = 32;
+  typedef struct packed {
     logic [103:0] rsvd_2;
     logic [23:0]  ci;
     logic [7:0]   rsvd_1;
     logic [23:0]  pi;
-    logic [14:0]  rsvd_0;
+    logic [13:0]  rsvd_0;
+    logic         armed;
     logic         overrun;
-    logic [7:0]   eqn;
+    logic [7:0]   irq_vec;
     logic [7:0]   log_size;
     logic [63:0]  addr;
-  } cq_context_t;
+  } eq_context_t;
 
   // QP attributes (create, modify) and, from offset 128, state that query returns.
   localparam int unsigned QpContextBytes = 192;
@@ -464,7 +512,8 @@ package rnic_regs_pkg;
     logic [63:0] rsvd_1;
     logic [31:0] object;
     logic [15:0] seq;
-    logic [7:0]  rsvd_0;
+    logic [6:0]  rsvd_0;
+    logic        notify;
     logic [7:0]  opcode;
   } cmd_header_t;
 
@@ -483,7 +532,9 @@ package rnic_regs_pkg;
   // Answer of query_device.
   localparam int unsigned DeviceCapsBytes = 64;
   typedef struct packed {
-    logic [223:0] rsvd_0;
+    logic [159:0] rsvd_0;
+    logic [31:0]  num_vectors;
+    logic [31:0]  num_eq;
     logic [31:0]  max_frame;
     logic [31:0]  data_width;
     logic [31:0]  max_inflight;
@@ -618,6 +669,7 @@ package rnic_regs_pkg;
     logic ready;
   } csr_hw2reg_status_t;
   typedef struct packed {
+    logic eq_overrun;
     logic cmd_error;
     logic bad_doorbell;
     logic qp_fatal;
@@ -651,6 +703,9 @@ package rnic_regs_pkg;
   typedef struct packed {
     logic [63:0] addr;
   } csr_hw2reg_last_dip_t;
+  typedef struct packed {
+    logic [3:0] vectors;
+  } csr_hw2reg_irq_pending_t;
   typedef struct packed {
     logic [63:0] count;
   } csr_hw2reg_rx_frames_t;
@@ -761,6 +816,15 @@ package rnic_regs_pkg;
   } csr_hw2reg_out_of_buffer_t;
   typedef struct packed {
     logic [63:0] count;
+  } csr_hw2reg_eqe_written_t;
+  typedef struct packed {
+    logic [63:0] count;
+  } csr_hw2reg_eqe_lost_t;
+  typedef struct packed {
+    logic [63:0] count;
+  } csr_hw2reg_interrupts_t;
+  typedef struct packed {
+    logic [63:0] count;
   } csr_hw2reg_rx_drop_t;
   typedef struct packed {
     logic [63:0] count;
@@ -776,6 +840,7 @@ package rnic_regs_pkg;
     csr_hw2reg_last_bth_t              last_bth;
     csr_hw2reg_last_sip_t [1:0]        last_sip;
     csr_hw2reg_last_dip_t [1:0]        last_dip;
+    csr_hw2reg_irq_pending_t           irq_pending;
     csr_hw2reg_rx_frames_t             rx_frames;
     csr_hw2reg_rx_bytes_t              rx_bytes;
     csr_hw2reg_rx_roce_packets_t       rx_roce_packets;
@@ -812,6 +877,9 @@ package rnic_regs_pkg;
     csr_hw2reg_tx_retransmits_t        tx_retransmits;
     csr_hw2reg_rx_send_requests_t      rx_send_requests;
     csr_hw2reg_out_of_buffer_t         out_of_buffer;
+    csr_hw2reg_eqe_written_t           eqe_written;
+    csr_hw2reg_eqe_lost_t              eqe_lost;
+    csr_hw2reg_interrupts_t            interrupts;
     csr_hw2reg_rx_drop_t [23:0]        rx_drop;
     csr_hw2reg_transport_drop_t [18:0] transport_drop;
   } csr_hw2reg_t;

@@ -83,8 +83,23 @@ module cmd_proc
   output logic [63:6]          cq_cmd_addr_o,
   output logic [3:0]           cq_cmd_log_size_o,
   output logic [7:0]           cq_cmd_eqn_o,
+  output cq_mod_t              cq_cmd_mod_o,
   input  logic                 cq_cmd_rsp_valid_i,
   input  cq_ctx_t              cq_cmd_rsp_i,
+  // EQ writer
+  output logic                 eq_cmd_valid_o,
+  input  logic                 eq_cmd_ready_i,
+  output eq_cmd_e              eq_cmd_op_o,
+  output eq_idx_t              eq_cmd_idx_o,
+  output logic [63:6]          eq_cmd_addr_o,
+  output logic [3:0]           eq_cmd_log_size_o,
+  output vec_t                 eq_cmd_vector_o,
+  input  logic                 eq_cmd_rsp_valid_i,
+  input  eq_ctx_t              eq_cmd_rsp_i,
+  // events of commands that ask for one
+  output logic                 event_valid_o,
+  input  logic                 event_ready_i,
+  output async_ev_t            event_o,
   // owners of per-QP state
   output logic                 rsp_adm_valid_o,
   input  logic                 rsp_adm_ready_i,
@@ -122,14 +137,15 @@ module cmd_proc
     StIdle,
     StCmdAr, StCmdR, StParse, StDispatch,
     StMrRead, StMrCheck, StMrWrite,
-    StCqRead, StCqCheck, StCqWrite,
+    StCqRead, StCqCheck, StCqEq, StCqEqRsp, StCqWrite,
+    StEqRead, StEqCheck, StEqWrite,
     StQpRead, StQpCheck,
     StQpCqSend, StQpCqSendRsp, StQpCqRecv, StQpCqRecvRsp,
     StUseSend, StUseRecv,
     StAdmin, StAdminWait,
     StQpWrite, StQpWriteWait,
     StRoundLow, StRoundHigh,
-    StRspLoad, StRspAw, StRspW, StRspB
+    StRspLoad, StRspAw, StRspW, StRspB, StEvent
   } state_e;
   state_e state_q, after_drain_q;
 
@@ -173,7 +189,12 @@ module cmd_proc
   logic [63:6] cq_addr_q;
   logic [3:0]  cq_log_size_q;
   logic [7:0]  cq_eqn_q;
-  logic        bad_cq_addr_q, bad_cq_size_q;
+  logic        bad_cq_addr_q, bad_cq_size_q, bad_cq_eqn_q, bad_cq_mod_q;
+  cq_mod_t     cq_mod_q;
+  logic        notify_q;
+  // of an EQ: address and size are those of the CQ layout
+  vec_t        eq_vector_q;
+  logic        bad_eq_vector_q;
 
   // The slot of the command, parsed as each kind of object (used in one state only).
   // Reserved and query-only fields are not looked at.
@@ -319,15 +340,19 @@ module cmd_proc
   endfunction
 
   // ---- kinds ------------------------------------------------------------------------------------
-  logic is_create, is_query, is_destroy;
+  logic is_create, is_query, is_destroy, is_modify_cq;
+  assign is_modify_cq = opcode_q == rnic_regs_pkg::CmdOpcodeModifyCq;
   assign is_create = opcode_q inside {rnic_regs_pkg::CmdOpcodeCreateMr,
                                       rnic_regs_pkg::CmdOpcodeCreateCq,
+                                      rnic_regs_pkg::CmdOpcodeCreateEq,
                                       rnic_regs_pkg::CmdOpcodeCreateQp};
   assign is_query = opcode_q inside {rnic_regs_pkg::CmdOpcodeQueryMr,
                                      rnic_regs_pkg::CmdOpcodeQueryCq,
+                                     rnic_regs_pkg::CmdOpcodeQueryEq,
                                      rnic_regs_pkg::CmdOpcodeQueryQp};
   assign is_destroy = opcode_q inside {rnic_regs_pkg::CmdOpcodeDestroyMr,
                                        rnic_regs_pkg::CmdOpcodeDestroyCq,
+                                       rnic_regs_pkg::CmdOpcodeDestroyEq,
                                        rnic_regs_pkg::CmdOpcodeDestroyQp};
 
   // ---- answer -----------------------------------------------------------------------------------
@@ -336,6 +361,7 @@ module cmd_proc
     BodyCaps,
     BodyMr,
     BodyCq,
+    BodyEq,
     BodyQp
   } body_e;
   body_e      body_q;
@@ -351,6 +377,7 @@ module cmd_proc
     rnic_regs_pkg::device_caps_t d;
     rnic_regs_pkg::mr_entry_t m;
     rnic_regs_pkg::cq_context_t c;
+    rnic_regs_pkg::eq_context_t e;
     rnic_regs_pkg::qp_context_t q;
     logic [SlotW-1:0] bits;
     bits = '0;
@@ -373,6 +400,8 @@ module cmd_proc
         d.max_inflight = 32'd1 << LogInflight;
         d.data_width = DataW;
         d.max_frame = MaxFrame;
+        d.num_eq = NumEq;
+        d.num_vectors = NumVec;
         bits[HdrW+:$bits(d)] = d;
       end
       BodyMr: begin
@@ -396,7 +425,22 @@ module cmd_proc
         c.overrun = cq_cmd_rsp_i.overrun;
         c.pi = cq_cmd_rsp_i.pi;
         c.ci = cq_cmd_rsp_i.ci;
+        c.armed = cq_cmd_rsp_i.arm.any;
+        c.armed_solicited = cq_cmd_rsp_i.arm.solicited;
+        c.moderation_count = cq_cmd_rsp_i.moderation.count;
+        c.moderation_period = cq_cmd_rsp_i.moderation.period;
         bits[HdrW+:$bits(c)] = c;
+      end
+      BodyEq: begin
+        e = '0;
+        e.addr = eq_cmd_rsp_i.addr;
+        e.log_size = 8'(eq_cmd_rsp_i.log_size);
+        e.irq_vec = 8'(eq_cmd_rsp_i.irq_vec);
+        e.overrun = eq_cmd_rsp_i.overrun;
+        e.armed = eq_cmd_rsp_i.armed;
+        e.pi = eq_cmd_rsp_i.pi;
+        e.ci = eq_cmd_rsp_i.ci;
+        bits[HdrW+:$bits(e)] = e;
       end
       BodyQp: begin
         q = attr_ctx(qp_cmd_rsp_i, rsp_query_q, req_query_q);
@@ -433,6 +477,23 @@ module cmd_proc
     if (state_q == StUseSend || state_q == StUseRecv)
       users[users_idx] <= users_inc ? users_rd + 1'b1 : users_rd - 1'b1;
     else if (state_q == StCqWrite && is_create) users[users_idx] <= '0;
+  end
+
+  // ---- users of EQs: CQs that name one; set to zero when an EQ is created -----------------------
+  logic [CqIdxW:0] eq_users[NumEq];
+  logic [CqIdxW:0] eq_users_rd;
+  eq_idx_t         eq_users_idx;
+  logic            eq_users_step;
+
+  always_comb begin
+    eq_users_idx = object_q[EqIdxW-1:0];
+    if (state_q == StCqWrite) eq_users_idx = cq_eqn_q[EqIdxW-1:0];
+  end
+  assign eq_users_rd = eq_users[eq_users_idx];
+  assign eq_users_step = state_q == StCqWrite && cq_cmd_ready_i && !is_modify_cq && cq_eqn_q != NoEq;
+  always_ff @(posedge clk_i) begin
+    if (eq_users_step) eq_users[eq_users_idx] <= is_create ? eq_users_rd + 1'b1 : eq_users_rd - 1'b1;
+    else if (state_q == StEqWrite && is_create) eq_users[eq_users_idx] <= '0;
   end
 
   // ---- machine ----------------------------------------------------------------------------------
@@ -512,10 +573,12 @@ module cmd_proc
               {512'd0, bits[HdrW+:8*(CmdBytes-16)]};
           automatic rnic_regs_pkg::mr_entry_t mc = bits[HdrW+:8*rnic_regs_pkg::MrEntryBytes];
           automatic rnic_regs_pkg::cq_context_t cc = bits[HdrW+:8*rnic_regs_pkg::CqContextBytes];
+          automatic rnic_regs_pkg::eq_context_t ec = bits[HdrW+:8*rnic_regs_pkg::EqContextBytes];
           // verilator lint_on UNUSEDSIGNAL
           opcode_q <= rd_err_q ? rnic_regs_pkg::CmdOpcodeNop : h.opcode;
           seq_q <= rd_err_q ? 16'd0 : h.seq;
           object_q <= rd_err_q ? 32'd0 : h.object;
+          notify_q <= !rd_err_q && h.notify;
           attr_q <= ctx_attr(qc);
           new_state_q <= qc.state;
           bad_type_q <= !(qc.qp_type inside {rnic_regs_pkg::QpTypeRc, rnic_regs_pkg::QpTypeUc});
@@ -540,6 +603,12 @@ module cmd_proc
           cq_eqn_q <= cc.eqn;
           bad_cq_addr_q <= |cc.addr[5:0];
           bad_cq_size_q <= cc.log_size == 0 || cc.log_size > 8'(LogMaxQueue);
+          bad_cq_eqn_q <= cc.eqn != NoEq && 32'(cc.eqn) >= NumEq;
+          cq_mod_q <= '{count: cc.moderation_count, period: cc.moderation_period};
+          // without a period the last CQEs would never be told
+          bad_cq_mod_q <= cc.moderation_count > 16'd1 && cc.moderation_period == 0;
+          eq_vector_q <= ec.irq_vec[VecW-1:0];
+          bad_eq_vector_q <= 32'(ec.irq_vec) >= NumVec;
           body_q <= BodyNone;
           syndrome_q <= rnic_regs_pkg::CmdSyndromeNone;
           state_q <= StDispatch;
@@ -562,8 +631,12 @@ module cmd_proc
               if (object_q < NumMr) state_q <= StMrRead;
               else answer(rnic_regs_pkg::CmdStatusBadIndex, rnic_regs_pkg::CmdSyndromeNone);
             rnic_regs_pkg::CmdOpcodeCreateCq, rnic_regs_pkg::CmdOpcodeQueryCq,
-            rnic_regs_pkg::CmdOpcodeDestroyCq:
+            rnic_regs_pkg::CmdOpcodeDestroyCq, rnic_regs_pkg::CmdOpcodeModifyCq:
               if (object_q < NumCq) state_q <= StCqRead;
+              else answer(rnic_regs_pkg::CmdStatusBadIndex, rnic_regs_pkg::CmdSyndromeNone);
+            rnic_regs_pkg::CmdOpcodeCreateEq, rnic_regs_pkg::CmdOpcodeQueryEq,
+            rnic_regs_pkg::CmdOpcodeDestroyEq:
+              if (object_q < NumEq) state_q <= StEqRead;
               else answer(rnic_regs_pkg::CmdStatusBadIndex, rnic_regs_pkg::CmdSyndromeNone);
             rnic_regs_pkg::CmdOpcodeCreateQp, rnic_regs_pkg::CmdOpcodeModifyQp,
             rnic_regs_pkg::CmdOpcodeQueryQp, rnic_regs_pkg::CmdOpcodeDestroyQp:
@@ -608,19 +681,62 @@ module cmd_proc
               answer(rnic_regs_pkg::CmdStatusBadParam, rnic_regs_pkg::CmdSyndromeCqAddr);
             else if (bad_cq_size_q)
               answer(rnic_regs_pkg::CmdStatusBadParam, rnic_regs_pkg::CmdSyndromeCqSize);
-            else state_q <= StCqWrite;
+            else if (bad_cq_eqn_q)
+              answer(rnic_regs_pkg::CmdStatusBadParam, rnic_regs_pkg::CmdSyndromeCqEqn);
+            else if (bad_cq_mod_q)
+              answer(rnic_regs_pkg::CmdStatusBadParam, rnic_regs_pkg::CmdSyndromeCqModeration);
+            else if (cq_eqn_q == NoEq) state_q <= StCqWrite;
+            else state_q <= StCqEq;
           end else if (!cq_cmd_rsp_i.exists) begin
             answer(rnic_regs_pkg::CmdStatusNotFound, rnic_regs_pkg::CmdSyndromeNone);
           end else if (is_query) begin
             body_q <= BodyCq;
             answer(rnic_regs_pkg::CmdStatusOk, rnic_regs_pkg::CmdSyndromeNone);
+          end else if (is_modify_cq) begin
+            if (bad_cq_mod_q)
+              answer(rnic_regs_pkg::CmdStatusBadParam, rnic_regs_pkg::CmdSyndromeCqModeration);
+            else state_q <= StCqWrite;
           end else if (users_rd != 0) begin
             answer(rnic_regs_pkg::CmdStatusBusy, rnic_regs_pkg::CmdSyndromeNone);
           end else begin
+            cq_eqn_q <= cq_cmd_rsp_i.eqn;
             state_q <= StCqWrite;
           end
         end
+        StCqEq: if (eq_cmd_ready_i) state_q <= StCqEqRsp;
+        StCqEqRsp: if (eq_cmd_rsp_valid_i) begin
+          if (eq_cmd_rsp_i.exists) state_q <= StCqWrite;
+          else answer(rnic_regs_pkg::CmdStatusBadParam, rnic_regs_pkg::CmdSyndromeCqEqn);
+        end
         StCqWrite: if (cq_cmd_ready_i) begin
+          answer(rnic_regs_pkg::CmdStatusOk, rnic_regs_pkg::CmdSyndromeNone);
+          if (is_destroy) drain(StRspLoad);
+        end
+        // -- event queues
+        StEqRead: if (eq_cmd_ready_i) state_q <= StEqCheck;
+        StEqCheck: if (eq_cmd_rsp_valid_i) begin
+          if (is_create) begin
+            if (eq_cmd_rsp_i.exists)
+              answer(rnic_regs_pkg::CmdStatusExists, rnic_regs_pkg::CmdSyndromeNone);
+            else if (bad_cq_addr_q)
+              answer(rnic_regs_pkg::CmdStatusBadParam, rnic_regs_pkg::CmdSyndromeEqAddr);
+            else if (bad_cq_size_q)
+              answer(rnic_regs_pkg::CmdStatusBadParam, rnic_regs_pkg::CmdSyndromeEqSize);
+            else if (bad_eq_vector_q)
+              answer(rnic_regs_pkg::CmdStatusBadParam, rnic_regs_pkg::CmdSyndromeEqVector);
+            else state_q <= StEqWrite;
+          end else if (!eq_cmd_rsp_i.exists) begin
+            answer(rnic_regs_pkg::CmdStatusNotFound, rnic_regs_pkg::CmdSyndromeNone);
+          end else if (is_query) begin
+            body_q <= BodyEq;
+            answer(rnic_regs_pkg::CmdStatusOk, rnic_regs_pkg::CmdSyndromeNone);
+          end else if (eq_users_rd != 0) begin
+            answer(rnic_regs_pkg::CmdStatusBusy, rnic_regs_pkg::CmdSyndromeNone);
+          end else begin
+            state_q <= StEqWrite;
+          end
+        end
+        StEqWrite: if (eq_cmd_ready_i) begin
           answer(rnic_regs_pkg::CmdStatusOk, rnic_regs_pkg::CmdSyndromeNone);
           if (is_destroy) drain(StRspLoad);
         end
@@ -810,13 +926,14 @@ module cmd_proc
             ci_q <= ci_q + 16'd1;
             ev_done_o <= 1'b1;
             if (wr_err_q || b_err_i) ev_error_o <= 1'b1;
-            state_q <= StIdle;
+            state_q <= notify_q ? StEvent : StIdle;
           end else begin
             header_q <= 1'b1;
             aw_valid_o <= 1'b1;
             state_q <= StRspAw;
           end
         end
+        StEvent: if (event_ready_i) state_q <= StIdle;
         default: state_q <= StIdle;
       endcase
       if (enable_i && !enable_q) restart_q <= 1'b1;
@@ -849,15 +966,27 @@ module cmd_proc
   assign cq_cmd_addr_o = cq_addr_q;
   assign cq_cmd_log_size_o = cq_log_size_q;
   assign cq_cmd_eqn_o = cq_eqn_q;
+  assign cq_cmd_mod_o = cq_mod_q;
   always_comb begin
     cq_cmd_op_o = CqCmdQuery;
-    if (state_q == StCqWrite) cq_cmd_op_o = is_create ? CqCmdCreate : CqCmdDestroy;
+    if (state_q == StCqWrite)
+      cq_cmd_op_o = is_create ? CqCmdCreate : is_modify_cq ? CqCmdModify : CqCmdDestroy;
     unique case (state_q)
       StQpCqSend: cq_cmd_idx_o = attr_q.send_cqn;
       StQpCqRecv: cq_cmd_idx_o = attr_q.recv_cqn;
       default: cq_cmd_idx_o = object_q[CqIdxW-1:0];
     endcase
   end
+
+  assign eq_cmd_valid_o = state_q inside {StEqRead, StEqWrite, StCqEq};
+  assign eq_cmd_idx_o = state_q == StCqEq ? cq_eqn_q[EqIdxW-1:0] : object_q[EqIdxW-1:0];
+  assign eq_cmd_op_o = state_q != StEqWrite ? EqCmdQuery : is_create ? EqCmdCreate : EqCmdDestroy;
+  assign eq_cmd_addr_o = cq_addr_q;
+  assign eq_cmd_log_size_o = cq_log_size_q;
+  assign eq_cmd_vector_o = eq_vector_q;
+
+  assign event_valid_o = state_q == StEvent;
+  assign event_o = '{ev_type: rnic_regs_pkg::EqeTypeCommand, object: object_q, detail: 32'(seq_q)};
 
   assign rsp_adm_valid_o = state_q == StAdminWait && adm_rsp_q;
   assign req_adm_valid_o = state_q == StAdminWait && adm_req_q;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Completion queues: contexts, CQE writes, consumer doorbells, overrun.
+// Completion queues: contexts, CQE writes, consumer doorbells, overrun; completion events (cq_events).
 //
 // One operation (CQE, doorbell or command) every 2 cycles; a CQE's write request is offered 2
 // cycles after it was taken. in_ready_o falls while an earlier CQE waits for the write channel.
@@ -10,12 +10,16 @@
 // (its own status is lost), and from then on the CQ takes no more (each lost CQE is told at
 // ev_lost_o) until it is destroyed: IBTA 11.2.8 calls such a CQ unusable. The phase bit is 1 on the
 // first pass over the ring. A doorbell whose consumer index lies outside [ci, pi] changes nothing
-// (ev_bad_db_o).
+// (ev_bad_db_o). One that arms a CQ without EQ only moves the index, and is told too.
+//
+// At most EventDepth CQEs may be on their way; a completion event is raised after the acknowledge of its
+// CQE, a cq_overrun event after that of the marked one.
 
 module cqe_writer
   import rnic_pkg::*;
 #(
-  parameter int unsigned DataW = 512
+  parameter int unsigned DataW = 512,
+  parameter int unsigned ClkPs = 4000
 ) (
   input  logic               clk_i,
   input  logic               rst_ni,
@@ -29,6 +33,7 @@ module cqe_writer
   output logic               db_ready_o,
   input  logic [23:0]        db_cqn_i,
   input  logic [23:0]        db_ci_i,
+  input  cq_arm_t            db_arm_i,
   // commands; the answer stays until the next one
   input  logic               cmd_valid_i,
   output logic               cmd_ready_o,
@@ -37,6 +42,7 @@ module cqe_writer
   input  logic [63:6]        cmd_addr_i,      // create
   input  logic [3:0]         cmd_log_size_i,
   input  logic [7:0]         cmd_eqn_i,
+  input  cq_mod_t            cmd_mod_i,        // create, modify
   output logic               cmd_rsp_valid_o,
   output cq_ctx_t            cmd_rsp_o,
   // AXI write client
@@ -51,6 +57,15 @@ module cqe_writer
   output logic               w_last_o,
   input  logic               b_valid_i,
   input  logic               b_err_i,
+  // completion events, cq_overrun events
+  output logic               comp_valid_o,
+  input  logic               comp_ready_i,
+  output comp_ev_t           comp_o,
+  output logic               ovr_valid_o,
+  input  logic               ovr_ready_i,
+  output async_ev_t          ovr_o,
+  output logic               wake_valid_o,
+  output logic [63:0]        wake_o,
   input  logic               drain_i,
   output logic               drain_done_o,
   // events
@@ -67,6 +82,7 @@ module cqe_writer
   localparam int unsigned CqeW = 8 * rnic_regs_pkg::CqeBytes;
   localparam int unsigned Beats = CqeW > DataW ? CqeW / DataW : 1;
   localparam int unsigned BeatW = Beats > 1 ? $clog2(Beats) : 1;
+  localparam int unsigned EventDepth = 64;
   localparam int unsigned GrpW = 16;
   localparam int unsigned NumGrp = NumCq / GrpW;
 
@@ -114,6 +130,8 @@ module cqe_writer
   cqe_ev_t s1_ev_q;
   // verilator lint_on UNUSEDSIGNAL
   logic [23:0] s1_db_ci_q;
+  cq_arm_t s1_db_arm_q;
+  cq_mod_t s1_mod_q;
   logic s1_db_ok_q, s1_exists_q;
   cq_cmd_e s1_cmd_q;
   fixed_t s1_fixed_q;
@@ -130,11 +148,13 @@ module cqe_writer
       if (op == OpCqe) s1_ev_q <= in_i;
       if (op == OpDb) begin
         s1_db_ci_q <= db_ci_i;
+        s1_db_arm_q <= db_arm_i;
         s1_db_ok_q <= db_range_ok;
       end
       if (op == OpCmd) begin
         s1_cmd_q <= cmd_op_i;
         s1_fixed_q <= '{log_size: cmd_log_size_i, eqn: cmd_eqn_i, addr: cmd_addr_i};
+        s1_mod_q <= cmd_mod_i;
       end
     end
   end
@@ -156,29 +176,34 @@ module cqe_writer
   // ---- second cycle: decide and write back ------------------------------------------------------
   logic out_valid_q, out_free;
   logic [23:0] used, size;
-  logic ev_act, cqe_write, cqe_last_room, db_good, destroy;
+  logic ev_act, cqe_write, cqe_go, cqe_last_room, db_good, destroy;
+  logic ev_cqe_ready, ev_db_valid, ev_db_ready, ev_cmd_valid, ev_cmd_ready;
 
   assign size = 24'd1 << fixed.log_size;
   assign used = index.pi - index.ci;
   assign ev_act = s1_valid_q && s1_op_q == OpCqe;
   assign cqe_last_room = used >= size - 24'd1;
   assign cqe_write = ev_act && s1_exists_q && !index.overrun;
-  assign s1_leave = s1_valid_q && (!cqe_write || out_free);
+  assign cqe_go = cqe_write && out_free && ev_cqe_ready;
+  assign ev_db_valid = s1_valid_q && s1_op_q == OpDb && db_good;
+  assign ev_cmd_valid = s1_valid_q && s1_op_q == OpCmd;
+  assign s1_leave = s1_valid_q && (!cqe_write || cqe_go) && (!ev_db_valid || ev_db_ready) &&
+                    (!ev_cmd_valid || ev_cmd_ready);
   assign db_good = s1_db_ok_q && s1_exists_q && (s1_db_ci_q - index.ci) <= used;
-  assign create = s1_valid_q && s1_op_q == OpCmd && s1_cmd_q == CqCmdCreate;
-  assign destroy = s1_valid_q && s1_op_q == OpCmd && s1_cmd_q == CqCmdDestroy;
+  assign create = ev_cmd_valid && s1_cmd_q == CqCmdCreate;
+  assign destroy = ev_cmd_valid && s1_cmd_q == CqCmdDestroy;
 
   always_comb begin
     index_wr = index;
     index_we = 1'b0;
     unique case (s1_op_q)
       OpCqe: begin
-        index_we = cqe_write && out_free;
+        index_we = cqe_go;
         index_wr.pi = index.pi + 24'd1;
         index_wr.overrun = cqe_last_room;
       end
       OpDb: begin
-        index_we = s1_valid_q && db_good;
+        index_we = ev_db_valid;
         index_wr.ci = s1_db_ci_q;
       end
       default: begin
@@ -188,24 +213,49 @@ module cqe_writer
     endcase
   end
 
+  // arm and moderation come from cq_events
+  // verilator lint_off UNUSEDSIGNAL
+  cq_ctx_t rsp_q;
+  // verilator lint_on UNUSEDSIGNAL
+  cq_arm_t rsp_arm;
+  cq_mod_t rsp_mod;
   always_ff @(posedge clk_i) begin
     if (!rst_ni) begin
       for (int i = 0; i < int'(NumGrp); i++) exists_q[i] <= '0;
-      cmd_rsp_valid_o <= 1'b0;
     end else begin
       if (create || destroy) exists_q[s1_idx_q[CqIdxW-1:4]][s1_idx_q[3:0]] <= create;
-      cmd_rsp_valid_o <= s1_valid_q && s1_op_q == OpCmd;
     end
-    if (s1_valid_q && s1_op_q == OpCmd) begin
-      cmd_rsp_o.exists <= s1_exists_q;
-      cmd_rsp_o.overrun <= index.overrun;
-      cmd_rsp_o.log_size <= fixed.log_size;
-      cmd_rsp_o.eqn <= fixed.eqn;
-      cmd_rsp_o.addr <= {fixed.addr, 6'd0};
-      cmd_rsp_o.pi <= index.pi;
-      cmd_rsp_o.ci <= index.ci;
+    if (ev_cmd_valid) begin
+      rsp_q.exists <= s1_exists_q;
+      rsp_q.overrun <= index.overrun;
+      rsp_q.log_size <= fixed.log_size;
+      rsp_q.eqn <= fixed.eqn;
+      rsp_q.addr <= {fixed.addr, 6'd0};
+      rsp_q.pi <= index.pi;
+      rsp_q.ci <= index.ci;
     end
   end
+  assign cmd_rsp_o = '{
+    exists: rsp_q.exists, overrun: rsp_q.overrun, log_size: rsp_q.log_size, eqn: rsp_q.eqn,
+    addr: rsp_q.addr, pi: rsp_q.pi, ci: rsp_q.ci, arm: rsp_arm, moderation: rsp_mod
+  };
+
+  // ---- events -----------------------------------------------------------------------------------
+  logic ev_drain_done, ev_idle;
+  cq_events #(.ClkPs(ClkPs), .Depth(EventDepth)) u_events (
+    .clk_i, .rst_ni, .time_i,
+    .cqe_valid_i(cqe_write && out_free), .cqe_ready_o(ev_cqe_ready), .cqe_cqn_i(s1_idx_q),
+    .cqe_has_eq_i(fixed.eqn != NoEq),
+    .cqe_solicited_i(s1_ev_q.solicited || s1_ev_q.status != rnic_regs_pkg::WcStatusSuccess),
+    .cqe_overrun_i(cqe_last_room), .cqe_done_i(b_valid_i),
+    .db_valid_i(ev_db_valid), .db_ready_o(ev_db_ready), .db_cqn_i(s1_idx_q), .db_ci_i(s1_db_ci_q),
+    .db_arm_i(s1_db_arm_q),
+    .cmd_valid_i(ev_cmd_valid), .cmd_ready_o(ev_cmd_ready), .cmd_op_i(s1_cmd_q),
+    .cmd_idx_i(s1_idx_q), .cmd_eqn_i(s1_fixed_q.eqn), .cmd_mod_i(s1_mod_q),
+    .cmd_rsp_valid_o, .cmd_rsp_arm_o(rsp_arm), .cmd_rsp_mod_o(rsp_mod),
+    .comp_valid_o, .comp_ready_i, .comp_o, .ovr_valid_o, .ovr_ready_i, .ovr_o,
+    .wake_valid_o, .wake_o, .drain_i, .drain_done_o(ev_drain_done), .idle_o(ev_idle)
+  );
 
   // ---- write ------------------------------------------------------------------------------------
   rnic_regs_pkg::cqe_t out_cqe_q;
@@ -224,7 +274,7 @@ module cqe_writer
       w_done_q <= 1'b0;
       beat_q <= '0;
     end else if (out_free) begin
-      out_valid_q <= cqe_write;
+      out_valid_q <= cqe_go;
       aw_done_q <= 1'b0;
       w_done_q <= 1'b0;
       beat_q <= '0;
@@ -233,7 +283,7 @@ module cqe_writer
       w_done_q <= w_end;
       if (w_valid_o && w_ready_i && Beats > 1) beat_q <= beat_q + 1'b1;
     end
-    if (out_free && cqe_write) begin
+    if (cqe_go) begin
       out_cqe_q <= '{
         index: s1_ev_q.index,
         opcode: s1_ev_q.opcode,
@@ -281,7 +331,7 @@ module cqe_writer
       target_q <= '0;
       snap_q <= 1'b0;
     end else begin
-      if (cqe_write && out_free) begun_q <= begun_q + 16'd1;
+      if (cqe_go) begun_q <= begun_q + 16'd1;
       if (b_valid_i) ended_q <= ended_q + 16'd1;
       if (!drain_i) begin
         snap_q <= 1'b0;
@@ -291,8 +341,8 @@ module cqe_writer
       end
     end
   end
-  assign drain_done_o = snap_q && signed'(ended_q - target_q) >= 0;
-  assign idle_o = !s1_valid_q && !out_valid_q && begun_q == ended_q &&
+  assign drain_done_o = snap_q && signed'(ended_q - target_q) >= 0 && ev_drain_done;
+  assign idle_o = !s1_valid_q && !out_valid_q && begun_q == ended_q && ev_idle &&
                   !in_valid_i && !db_valid_i && !cmd_valid_i;
 
   // ---- events -----------------------------------------------------------------------------------
@@ -309,11 +359,12 @@ module cqe_writer
       ev_cqe_o <= b_valid_i && !b_err_i;
       ev_axi_err_o <= b_valid_i && b_err_i;
       ev_lost_o <= ev_act && s1_leave && (!cqe_write || cqe_last_room);
-      ev_overrun_o <= cqe_write && out_free && cqe_last_room;
+      ev_overrun_o <= cqe_go && cqe_last_room;
       ev_flush_o <= ev_act && s1_leave && s1_ev_q.status == rnic_regs_pkg::WcStatusWrFlushErr;
       ev_error_o <= ev_act && s1_leave && s1_ev_q.status != rnic_regs_pkg::WcStatusSuccess &&
                     s1_ev_q.status != rnic_regs_pkg::WcStatusWrFlushErr;
-      ev_bad_db_o <= s1_valid_q && s1_op_q == OpDb && !db_good;
+      ev_bad_db_o <= s1_valid_q && s1_op_q == OpDb &&
+                     (!db_good || (ev_db_ready && s1_db_arm_q != '0 && fixed.eqn == NoEq));
     end
   end
 

@@ -58,12 +58,16 @@ module rnic_counters
   input  logic                       ev_cq_overrun_i,
   input  logic                       ev_cqe_error_i,
   input  logic                       ev_cqe_flush_i,
+  input  logic                       ev_eqe_i,
+  input  logic                       ev_eqe_lost_i,
+  input  logic [NumVec-1:0]          irq_i,
+  input  logic [NumVec-1:0]          irq_pend_i,
   input  logic                       ev_cmd_i,
   input  logic                       ev_cmd_error_i,
   input  logic                       ev_qp_fatal_i,
-  input  logic [3:0]                 ev_bad_db_i,
+  input  logic [4:0]                 ev_bad_db_i,
   input  logic [3:0]                 ev_axi_rd_err_i,
-  input  logic [2:0]                 ev_axi_wr_err_i,
+  input  logic [3:0]                 ev_axi_wr_err_i,
   output rnic_regs_pkg::csr_hw2reg_t hw2reg_o
 );
 
@@ -106,6 +110,8 @@ module rnic_counters
       q.events.qp_fatal <= ev_qp_fatal_i;
       q.events.bad_doorbell <= |ev_bad_db_i;
       q.events.cmd_error <= ev_cmd_error_i;
+      q.events.eq_overrun <= ev_eqe_lost_i;
+      q.irq_pending.vectors <= irq_pend_i;
 
       if (verdict_valid_i) begin
         q.rx_frames.count <= q.rx_frames.count + 64'd1;
@@ -180,12 +186,16 @@ module rnic_counters
       if (ev_cqe_lost_i) q.cqe_overrun.count <= q.cqe_overrun.count + 64'd1;
       if (ev_cqe_error_i) q.req_cqe_error.count <= q.req_cqe_error.count + 64'd1;
       if (ev_cqe_flush_i) q.req_cqe_flush_error.count <= q.req_cqe_flush_error.count + 64'd1;
+      if (ev_eqe_i) q.eqe_written.count <= q.eqe_written.count + 64'd1;
+      if (ev_eqe_lost_i) q.eqe_lost.count <= q.eqe_lost.count + 64'd1;
+      if (irq_i != '0) q.interrupts.count <= q.interrupts.count + ones(irq_i);
       if (ev_cmd_i) q.commands.count <= q.commands.count + 64'd1;
-      if (ev_bad_db_i != 0) q.bad_doorbells.count <= q.bad_doorbells.count + ones(ev_bad_db_i);
+      if (ev_bad_db_i != 0) q.bad_doorbells.count <= q.bad_doorbells.count +
+                                  (ones(ev_bad_db_i[3:0]) + 64'(ev_bad_db_i[4]));
       if (ev_axi_rd_err_i != 0)
         q.axi_read_errors.count <= q.axi_read_errors.count + ones(ev_axi_rd_err_i);
       if (ev_axi_wr_err_i != 0)
-        q.axi_write_errors.count <= q.axi_write_errors.count + ones({1'b0, ev_axi_wr_err_i});
+        q.axi_write_errors.count <= q.axi_write_errors.count + ones(ev_axi_wr_err_i);
     end
   end
 

@@ -9,9 +9,14 @@ package rnic_pkg;
   localparam int unsigned NumQp = 256;
   localparam int unsigned NumCq = 256;
   localparam int unsigned NumMr = 1024;
+  localparam int unsigned NumEq = 32;
+  localparam int unsigned NumVec = 4;            // interrupt vectors
   localparam int unsigned QpIdxW = $clog2(NumQp);
   localparam int unsigned CqIdxW = $clog2(NumCq);
   localparam int unsigned MrIdxW = $clog2(NumMr);
+  localparam int unsigned EqIdxW = $clog2(NumEq);
+  localparam int unsigned VecW = $clog2(NumVec);
+  localparam logic [7:0] NoEq = 8'hff;           // EQN of a CQ without events
   // QPN on the wire = QpnBase + index, so that QP0 and QP1 (SMI, GSI) are never ordinary QPs.
   localparam logic [23:0] QpnBase = 24'h000100;
   localparam int unsigned MaxSge = 4;
@@ -25,6 +30,8 @@ package rnic_pkg;
   typedef logic [QpIdxW-1:0] qp_idx_t;
   typedef logic [CqIdxW-1:0] cq_idx_t;
   typedef logic [MrIdxW-1:0] mr_idx_t;
+  typedef logic [EqIdxW-1:0] eq_idx_t;
+  typedef logic [VecW-1:0] vec_t;
   typedef logic [23:0] psn_t;
   typedef logic [15:0] wqe_idx_t;  // free-running producer index
 
@@ -38,10 +45,11 @@ package rnic_pkg;
   typedef enum logic [AxiIdW-1:0] {
     WrIdPayload = 4'd0,
     WrIdCqe = 4'd1,
-    WrIdRsp = 4'd2
+    WrIdRsp = 4'd2,
+    WrIdEqe = 4'd3
   } wr_id_e;
   localparam int unsigned NumRdClients = 4;
-  localparam int unsigned NumWrClients = 3;
+  localparam int unsigned NumWrClients = 4;
 
   // ---- QPN -----------------------------------------------------------------------------------
   function automatic logic qpn_in_range(input logic [23:0] qpn);
@@ -263,6 +271,25 @@ package rnic_pkg;
     logic        solicited;   // of a receive: the sender asked for an event
   } cqe_ev_t;
 
+  // ---- events -------------------------------------------------------------------------------------
+  // An armed CQ has completions: to the EQ that it names.
+  typedef struct packed {
+    eq_idx_t     eqn;
+    cq_idx_t     cqn;
+  } comp_ev_t;
+  // Everything else: to EQ 0. Sources join at event_arb.
+  typedef struct packed {
+    logic [7:0]  ev_type;     // eqe_type
+    logic [31:0] object;
+    logic [31:0] detail;
+  } async_ev_t;
+  // Why a QP went to ERR
+  typedef enum logic [1:0] {
+    QpErrCmd,      // by command
+    QpErrFatal,    // by itself
+    QpErrAccess    // by itself, after a remote access violation
+  } qp_err_e;
+
   // ---- receive queues -> responder: the WQE that a message goes to ------------------------------
   typedef struct packed {
     qp_idx_t     qp;
@@ -398,8 +425,22 @@ package rnic_pkg;
   typedef enum logic [1:0] {
     CqCmdQuery,
     CqCmdCreate,
-    CqCmdDestroy
+    CqCmdDestroy,
+    CqCmdModify    // moderation
   } cq_cmd_e;
+  typedef enum logic [1:0] {
+    EqCmdQuery,
+    EqCmdCreate,
+    EqCmdDestroy
+  } eq_cmd_e;
+  typedef struct packed {
+    logic        any;          // at the next CQE
+    logic        solicited;    // at the next solicited or failed one
+  } cq_arm_t;
+  typedef struct packed {
+    logic [15:0] count;        // CQEs that make an event; 0: no bound
+    logic [15:0] period;       // microseconds after the first of them; 0: no moderation
+  } cq_mod_t;
   typedef struct packed {
     logic        exists;
     logic        overrun;
@@ -408,6 +449,18 @@ package rnic_pkg;
     logic [63:0] addr;
     logic [23:0] pi;
     logic [23:0] ci;
+    cq_arm_t     arm;
+    cq_mod_t     moderation;
   } cq_ctx_t;
+  typedef struct packed {
+    logic        exists;
+    logic        overrun;
+    logic        armed;
+    logic [3:0]  log_size;
+    vec_t        irq_vec;
+    logic [63:0] addr;
+    logic [23:0] pi;
+    logic [23:0] ci;
+  } eq_ctx_t;
 
 endpackage

@@ -43,10 +43,12 @@ module qp_table
   input  logic     [NumErr-1:0]         err_valid_i,
   output logic     [NumErr-1:0]         err_ready_o,
   input  qp_idx_t  [NumErr-1:0]         err_idx_i,
+  input  logic     [NumErr-1:0]         err_access_i,   // a remote access violation
   // QPs that went to ERR
   output logic                          errev_valid_o,
   input  logic                          errev_ready_i,
   output qp_idx_t                       errev_idx_o,
+  output qp_err_e                       errev_why_o,
   // drain: nothing is offered at errev_* that was offered when drain_i rose
   input  logic                          drain_i,
   output logic                          drain_done_o,
@@ -157,6 +159,14 @@ module qp_table
     else cmd_rsp_valid_o <= cmd_valid_i;
   end
 
+  // why: written when the QP enters ERR
+  logic [1:0] why_mem[NumQp];
+  qp_err_e chg_why;
+  assign chg_why = !chg_err ? QpErrCmd : err_access_i[err_sel] ? QpErrAccess : QpErrFatal;
+  always_ff @(posedge clk_i) begin
+    if (chg_we && chg_new == QpErr && chg_old != QpErr) why_mem[chg_idx] <= chg_why;
+  end
+
   // ---- QPs that went to ERR: pending bits, scanned group by group -------------------------------
   logic [GrpW-1:0] pend_q[NumGrp];
   logic [QpIdxW:0] pend_cnt_q;
@@ -195,6 +205,7 @@ module qp_table
         pend_cnt_q <= pend_cnt_q - 1'b1;
         errev_valid_o <= 1'b1;
         errev_idx_o <= {scan_q, first};
+        errev_why_o <= qp_err_e'(why_mem[{scan_q, first}]);
       end
       if (pend_cnt_q != 0 && scan_bits == '0) scan_q <= scan_q + 1'b1;
     end

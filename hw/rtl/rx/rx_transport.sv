@@ -87,6 +87,7 @@ module rx_transport
   output logic         qp_err_valid_o,
   input  logic         qp_err_ready_i,
   output qp_idx_t      qp_err_idx_o,
+  output logic         qp_err_access_o,   // after a NAK for a remote access violation
 
   input  logic         adm_valid_i,
   output logic         adm_ready_o,
@@ -516,6 +517,7 @@ module rx_transport
   rx_write_t  wr_q;
   ack_rx_t    ackrx_q;
   qp_idx_t    err_q;
+  logic       err_access_q;
 
   // ---- responder state RAM ----------------------------------------------------------------------
   logic       wb_q;                  // write-back of wb_st_q
@@ -553,6 +555,7 @@ module rx_transport
   assign ackrx_o = ackrx_q;
   assign qp_err_valid_o = err_v_q;
   assign qp_err_idx_o = err_q;
+  assign qp_err_access_o = err_access_q;
   assign qp_req_valid_o = qp_req_q;
   assign qp_req_idx_o = p_q.qp;
   assign mr_req_valid_o = mr_req_q;
@@ -769,6 +772,7 @@ module rx_transport
             if (a.fatal) begin
               err_v_q <= 1'b1;
               err_q <= p_q.qp;
+              err_access_q <= a.wr.syndrome == SynNakAccess;
             end
             if (a.set_state) begin
               wb_q <= 1'b1;

@@ -1,0 +1,437 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// cq_events against a model. Random CQEs, acknowledges, arming and moderation: an event only for a CQ that is armed,
+// with a CQE in memory that it is armed for, one per arming, none missing. Arming at every distance from the
+// acknowledge of a CQE. Solicited. Moderation by count and by time, to the cycle; timers of all CQs at once; the
+// wake-up time; drain. The width does not matter here.
+
+module cq_events_tb #(
+  parameter int unsigned DataW = 64
+);
+  import rnic_pkg::*;
+  localparam int Us = 250;     // cycles
+
+  logic clk = 0, rst_n = 0;
+  always #1 clk = !clk;
+  logic [63:0] now = 64'h7fff_0000, jump = '0;
+  always @(posedge clk) now <= jump != 0 ? jump : now + 1;
+
+  logic cqe_valid = 0, cqe_ready, cqe_sol = 0, cqe_ovr = 0, cqe_done = 0, cqe_has_eq = 0;
+  cq_idx_t cqe_cqn = '0, db_cqn = '0, cmd_idx = '0;
+  logic db_valid = 0, db_ready, cmd_valid = 0, cmd_ready, cmd_rsp_valid;
+  logic [23:0] db_ci = '0;
+  cq_arm_t db_arm = '0, rsp_arm;
+  cq_cmd_e cmd_op = CqCmdQuery;
+  logic [7:0] cmd_eqn = '0;
+  cq_mod_t cmd_mod = '0, rsp_mod;
+  logic comp_valid, comp_ready = 1, ovr_valid, ovr_ready = 1, wake_valid, drain = 0, drain_done, idle;
+  comp_ev_t comp;
+  async_ev_t ovr;
+  logic [63:0] wake;
+
+  cq_events #(.ClkPs(4000), .Depth(64)) dut (
+    .clk_i(clk), .rst_ni(rst_n), .time_i(now),
+    .cqe_valid_i(cqe_valid), .cqe_ready_o(cqe_ready), .cqe_cqn_i(cqe_cqn), .cqe_has_eq_i(cqe_has_eq),
+    .cqe_solicited_i(cqe_sol), .cqe_overrun_i(cqe_ovr), .cqe_done_i(cqe_done),
+    .db_valid_i(db_valid), .db_ready_o(db_ready), .db_cqn_i(db_cqn), .db_ci_i(db_ci), .db_arm_i(db_arm),
+    .cmd_valid_i(cmd_valid), .cmd_ready_o(cmd_ready), .cmd_op_i(cmd_op), .cmd_idx_i(cmd_idx), .cmd_eqn_i(cmd_eqn),
+    .cmd_mod_i(cmd_mod), .cmd_rsp_valid_o(cmd_rsp_valid), .cmd_rsp_arm_o(rsp_arm), .cmd_rsp_mod_o(rsp_mod),
+    .comp_valid_o(comp_valid), .comp_ready_i(comp_ready), .comp_o(comp),
+    .ovr_valid_o(ovr_valid), .ovr_ready_i(ovr_ready), .ovr_o(ovr),
+    .wake_valid_o(wake_valid), .wake_o(wake), .drain_i(drain), .drain_done_o(drain_done), .idle_o(idle));
+
+  // ---- model -----------------------------------------------------------------------------------------------
+  logic has_eq[256];
+  cq_arm_t arm[256];
+  int begun[256], done[256], ci[256], sol[256], n_comp[256];  // sol: number of the newest solicited CQE in memory
+  int period[256], first[256];   // first: when the timer must run from, at the earliest
+  int fly_cqn[$];
+  logic fly_sol[$], fly_ovr[$];
+  int n_ovr = 0, m_ovr = 0, n_comps = 0, max_fly = 0, m;
+  logic random_ready = 0, hold = 0, cqe_acc = 0, db_acc = 0;
+  logic exact = 0;               // single CQEs: check the time of the event
+  int max_late = 0, late;
+
+  always @(negedge clk) begin
+    comp_ready = !hold && (!random_ready || ($urandom() % 4) != 0);
+    ovr_ready = !random_ready || ($urandom() % 4) == 0;
+  end
+  always @(posedge clk) if (rst_n) begin
+    cqe_acc = cqe_valid && cqe_ready;
+    db_acc = db_valid && db_ready;
+    if (ovr_valid && ovr_ready) begin
+      n_ovr++;
+      if (ovr.ev_type != 8'd17 || ovr.detail != 0) $fatal(1, "overrun event %h", ovr);
+      if (n_ovr > m_ovr) $fatal(1, "overrun event without overrun");
+    end
+    if (comp_valid && comp_ready) begin
+      m = int'(comp.cqn);
+      n_comp[m]++;
+      n_comps++;
+      if (comp.eqn != 5'(m)) $fatal(1, "event of CQ %0d to EQ %0d", m, comp.eqn);
+      if (arm[m] == 0) $fatal(1, "event of CQ %0d, which is not armed", m);
+      if (arm[m].any && arm[m].solicited) $fatal(1, "model");
+      if (done[m] <= ci[m]) $fatal(1, "event of CQ %0d without CQE", m);
+      if (arm[m].solicited && sol[m] <= ci[m]) $fatal(1, "event of CQ %0d without solicited CQE", m);
+      if (exact && period[m] != 0) begin
+        late = int'(now) - first[m] - period[m] * Us;
+        if (late < 0) $fatal(1, "event of CQ %0d: %0d cycles early", m, -late);
+        if (late > max_late) max_late = late;
+      end
+      arm[m] = '0;
+    end
+    // acknowledged: the oldest
+    if (cqe_done) begin
+      m = fly_cqn.pop_front();
+      done[m]++;
+      if (fly_sol.pop_front()) sol[m] = done[m];
+      if (fly_ovr.pop_front()) m_ovr++;
+      if (exact && done[m] == ci[m] + 1) first[m] = int'(now);
+    end
+    if (cqe_acc) begin
+      begun[cqe_cqn]++;
+      fly_cqn.push_back(int'(cqe_cqn));
+      fly_sol.push_back(cqe_sol);
+      fly_ovr.push_back(cqe_ovr);
+      if (fly_cqn.size() > max_fly) max_fly = fly_cqn.size();
+      if (fly_cqn.size() > 64 + 8) $fatal(1, "too many on their way");
+    end
+    if (db_acc) begin
+      m = int'(db_cqn);
+      ci[m] = int'(db_ci);
+      if (has_eq[m] && db_arm != 0) arm[m] = db_arm.any || arm[m].any ? 2'b10 : 2'b01;
+    end
+    if (cmd_valid && cmd_ready && cmd_op inside {CqCmdCreate, CqCmdDestroy}) begin
+      arm[cmd_idx] = '0;
+      if (cmd_op == CqCmdCreate) begin
+        done[cmd_idx] = 0; begun[cmd_idx] = 0; ci[cmd_idx] = 0; sol[cmd_idx] = 0;
+      end
+    end
+  end
+
+  // ---- one operation at a time, done by a process that the test asks ------------------------------------------
+  typedef enum int {DoCreate, DoModify, DoDestroy, DoQuery, DoArm, DoCqe, DoDone, DoQuiet} do_e;
+  logic go = 0;
+  do_e what;
+  int d_n, d_a, d_b, waits;
+  always @(negedge clk) if (go) begin
+    case (what)
+      DoCqe: begin
+        cqe_valid = 1;
+        cqe_cqn = 8'(d_n);
+        cqe_has_eq = has_eq[d_n];
+        cqe_sol = d_a != 0;
+        cqe_ovr = d_b != 0;
+        do @(negedge clk); while (!cqe_acc);
+        cqe_valid = 0;
+      end
+      DoDone: begin
+        cqe_done = 1;
+        @(negedge clk);
+        cqe_done = 0;
+      end
+      DoArm: begin
+        db_valid = 1;
+        db_cqn = 8'(d_n);
+        db_ci = 24'(d_a);
+        db_arm = 2'(d_b);
+        do @(negedge clk); while (!db_acc);
+        db_valid = 0;
+      end
+      DoQuiet: begin
+        waits = 0;
+        while (!idle && waits < 5000) begin
+          @(negedge clk);
+          waits++;
+        end
+        if (!idle) $fatal(1, "never idle");
+        @(negedge clk);
+      end
+      default: begin
+        cmd_valid = 1;
+        cmd_op = what == DoCreate ? CqCmdCreate : what == DoModify ? CqCmdModify : what == DoDestroy ? CqCmdDestroy : CqCmdQuery;
+        cmd_idx = 8'(d_n);
+        cmd_eqn = d_n % 4 == 3 ? NoEq : 8'(d_n % 32);
+        cmd_mod = '{count: 16'(d_a), period: 16'(d_b)};
+        if (what inside {DoCreate, DoModify}) period[d_n] = d_b;
+        if (what == DoCreate) has_eq[d_n] = d_n % 4 != 3;
+        do @(posedge clk); while (!cmd_ready);
+        @(negedge clk);
+        cmd_valid = 0;
+        while (!cmd_rsp_valid) @(negedge clk);
+      end
+    endcase
+    go = 0;
+  end
+  task automatic act(input do_e k, input int n, input int a, input int b);
+    what = k;
+    d_n = n;
+    d_a = a;
+    d_b = b;
+    go = 1;
+    do @(negedge clk); while (go);
+  endtask
+
+  // ---- arming at `off` cycles from the acknowledge of one CQE ---------------------------------------------------
+  logic race = 0;
+  int race_t, race_off, race_ci, race_arm, race_done;
+  always @(negedge clk) if (race) begin
+    // -40 .. 40: the doorbell is offered at race_off
+    cqe_done = race_t == 0;
+    if (race_t == race_off) begin
+      db_valid = 1;
+      db_cqn = 8'd40;
+      db_ci = 24'(race_ci);
+      db_arm = 2'(race_arm);
+    end
+    if (db_acc) db_valid = 0;
+    race_t++;
+    if (race_t == 60) race = 0;
+  end
+
+  int n, prev, t;
+  initial begin
+    for (int i = 0; i < 256; i++) begin
+      has_eq[i] = 0; arm[i] = '0; begun[i] = 0; done[i] = 0; ci[i] = 0; sol[i] = 0; n_comp[i] = 0; period[i] = 0;
+      first[i] = 0;
+    end
+    repeat (4) @(negedge clk);
+    rst_n = 1;
+    if (!wake_valid || wake != '1) $fatal(1, "timer after reset");
+    // ---- random: 8 CQs, 2 of them without EQ, half of them moderated
+    for (int i = 16; i < 24; i++) act(DoCreate, i, i < 20 ? 0 : i - 17, i < 20 ? 0 : 1 + i % 3);
+    random_ready = 1;
+    for (int k = 0; k < 100000; k++) begin
+      @(negedge clk);
+      if (cqe_acc) cqe_valid = 0;
+      if (!cqe_valid && ($urandom() % ((k / 10000) % 2 == 0 ? 3 : 40)) == 0) begin
+        cqe_valid = 1;
+        cqe_cqn = 8'(16 + $urandom() % 8);
+        cqe_has_eq = has_eq[cqe_cqn];
+        cqe_sol = ($urandom() % 6) == 0;
+        cqe_ovr = ($urandom() % 50) == 0;
+      end
+      cqe_done = fly_cqn.size() > 0 && ($urandom() % ((k / 5000) % 4 == 3 ? 20 : 3)) == 0;
+      if (db_acc) db_valid = 0;
+      if (!db_valid && ($urandom() % 6) == 0) begin
+        db_valid = 1;
+        db_cqn = 8'(16 + $urandom() % 8);
+        // software sees a CQE before its acknowledge, sometimes
+        n = ($urandom() % 2) == 0 ? begun[db_cqn] : done[db_cqn];
+        if (n < ci[db_cqn]) n = ci[db_cqn];
+        n = ci[db_cqn] + int'($urandom() % 32'(n - ci[db_cqn] + 1));
+        if (($urandom() % 3) != 0 && begun[db_cqn] > ci[db_cqn]) n = begun[db_cqn];
+        db_ci = 24'(n);
+        db_arm = 2'($urandom());
+      end
+    end
+    while (cqe_valid || db_valid || fly_cqn.size() != 0) begin
+      @(negedge clk);
+      if (cqe_acc) cqe_valid = 0;
+      if (db_acc) db_valid = 0;
+      cqe_done = fly_cqn.size() > 0;
+    end
+    cqe_done = 0;
+    repeat (5 * Us) @(negedge clk);
+    act(DoQuiet, 0, 0, 0);
+    if (!wake_valid || wake != '1) $fatal(1, "timer runs on");
+    for (int i = 16; i < 24; i++) begin
+      if (arm[i].any && done[i] > ci[i]) $fatal(1, "CQ %0d: event missing", i);
+      if (arm[i].solicited && sol[i] > ci[i]) $fatal(1, "CQ %0d: solicited event missing", i);
+      act(DoQuery, i, 0, 0);
+      if (rsp_arm != arm[i] || int'(rsp_mod.period) != period[i]) $fatal(1, "query CQ %0d: %b, want %b", i, rsp_arm, arm[i]);
+      if (i % 4 == 3 ? n_comp[i] != 0 : n_comp[i] < 50) $fatal(1, "CQ %0d: %0d events", i, n_comp[i]);
+      act(DoDestroy, i, 0, 0);
+    end
+    if (n_ovr != m_ovr || n_ovr < 50 || max_fly < 60) $fatal(1, "overruns %0d of %0d, %0d in flight", n_ovr, m_ovr, max_fly);
+    random_ready = 0;
+
+    // ---- arming at every distance: exactly one event, then none; index told before the acknowledge: none
+    act(DoCreate, 40, 0, 0);
+    for (int kind = 0; kind < 4; kind++) for (race_off = -30; race_off <= 40; race_off++) begin
+      // kind 0, 1: armed for any, solicited, with an index before the CQE. 2, 3: behind it.
+      prev = n_comp[40];
+      act(DoCqe, 40, 1, 0);
+      race_ci = kind < 2 ? begun[40] - 1 : begun[40];
+      race_arm = kind % 2 == 0 ? 2 : 1;
+      race_t = -40;
+      race = 1;
+      while (race) @(negedge clk);
+      act(DoQuiet, 0, 0, 0);
+      if (n_comp[40] != prev + (kind < 2 ? 1 : 0)) $fatal(1, "kind %0d, armed %0d cycles behind the CQE: %0d events", kind, race_off, n_comp[40] - prev);
+      act(DoCqe, 40, 1, 0);
+      act(DoDone, 0, 0, 0);
+      act(DoQuiet, 0, 0, 0);
+      if (n_comp[40] != prev + 1) $fatal(1, "kind %0d, armed %0d cycles behind: %0d events for two", kind, race_off, n_comp[40] - prev);
+    end
+
+    // ---- solicited
+    act(DoCreate, 41, 0, 0);
+    act(DoArm, 41, 0, 1);
+    for (int i = 0; i < 5; i++) begin
+      act(DoCqe, 41, 0, 0);
+      act(DoDone, 0, 0, 0);
+    end
+    act(DoQuiet, 0, 0, 0);
+    if (n_comp[41] != 0) $fatal(1, "event for a CQE that is not solicited");
+    act(DoCqe, 41, 1, 0);
+    act(DoDone, 0, 0, 0);
+    act(DoQuiet, 0, 0, 0);
+    if (n_comp[41] != 1) $fatal(1, "no event for a solicited CQE");
+    act(DoArm, 41, 5, 1);
+    act(DoQuiet, 0, 0, 0);
+    if (n_comp[41] != 2) $fatal(1, "no event for a solicited CQE of before");
+    act(DoArm, 41, 6, 1);
+    act(DoCqe, 41, 0, 0);
+    act(DoDone, 0, 0, 0);
+    act(DoQuiet, 0, 0, 0);
+    if (n_comp[41] != 2) $fatal(1, "event for a solicited CQE that is consumed");
+    act(DoArm, 41, 7, 2);
+    act(DoArm, 41, 7, 1);
+    act(DoCqe, 41, 0, 0);
+    act(DoDone, 0, 0, 0);
+    act(DoQuiet, 0, 0, 0);
+    if (n_comp[41] != 3) $fatal(1, "solicited took any away");
+
+    // ---- moderation: 4 CQEs or 4 us
+    exact = 1;
+    act(DoCreate, 42, 4, 4);
+    act(DoArm, 42, 0, 2);
+    for (int i = 0; i < 4; i++) begin
+      repeat (150) @(negedge clk);
+      if (n_comp[42] != 0) $fatal(1, "event after %0d CQEs", i);
+      act(DoCqe, 42, 0, 0);
+      if (i == 3) exact = 0;
+      act(DoDone, 0, 0, 0);
+    end
+    act(DoQuiet, 0, 0, 0);
+    if (n_comp[42] != 1) $fatal(1, "no event after 4 CQEs");
+    if (!wake_valid || wake != '1) $fatal(1, "timer runs on");
+    exact = 1;
+    act(DoArm, 42, 4, 2);
+    act(DoCqe, 42, 0, 0);
+    act(DoDone, 0, 0, 0);
+    act(DoQuiet, 0, 0, 0);
+    repeat (10) @(negedge clk);
+    if (!wake_valid || int'(wake) < first[42] + 4 * Us || int'(wake) > first[42] + 4 * Us + 4) $fatal(1, "wake");
+    repeat (4 * Us - 40) @(negedge clk);
+    if (n_comp[42] != 1) $fatal(1, "early");
+    repeat (60) @(negedge clk);
+    if (n_comp[42] != 2 || max_late > 10) $fatal(1, "%0d events, %0d cycles late", n_comp[42], max_late);
+    repeat (5 * Us) @(negedge clk);
+    if (n_comp[42] != 2) $fatal(1, "second event");
+    exact = 0;
+    // CQEs of before the arming: the period runs from it; with one more they make 4
+    for (int i = 0; i < 2; i++) begin
+      act(DoCqe, 42, 0, 0);
+      act(DoDone, 0, 0, 0);
+    end
+    act(DoQuiet, 0, 0, 0);
+    act(DoArm, 42, 4, 2);
+    t = int'(now);
+    act(DoQuiet, 0, 0, 0);
+    repeat (10) @(negedge clk);
+    if (!wake_valid || int'(wake) < t + 4 * Us - 4 || int'(wake) > t + 4 * Us + 4) $fatal(1, "wake %0d after the arming", int'(wake) - t);
+    act(DoCqe, 42, 0, 0);
+    act(DoDone, 0, 0, 0);
+    act(DoQuiet, 0, 0, 0);
+    if (n_comp[42] != 3) $fatal(1, "3 of before and a new one are not 4");
+    // arming again behind everything stops the timer
+    act(DoArm, 42, 8, 2);
+    act(DoCqe, 42, 0, 0);
+    act(DoDone, 0, 0, 0);
+    act(DoArm, 42, 9, 2);
+    act(DoQuiet, 0, 0, 0);
+    if (!wake_valid || wake != '1) $fatal(1, "timer of CQEs that are consumed");
+    // a change reports what is held back
+    act(DoCqe, 42, 0, 0);
+    act(DoDone, 0, 0, 0);
+    act(DoModify, 42, 0, 65535);
+    act(DoQuiet, 0, 0, 0);
+    if (n_comp[42] != 4) $fatal(1, "change of moderation holds the event back");
+    // time only, the longest; it may be jumped to
+    act(DoArm, 42, 10, 2);
+    for (int i = 0; i < 100; i++) begin
+      act(DoCqe, 42, 0, 0);
+      act(DoDone, 0, 0, 0);
+      if (i == 0) t = int'(now);
+    end
+    act(DoQuiet, 0, 0, 0);
+    repeat (10) @(negedge clk);
+    if (!wake_valid || !idle || int'(wake) < t + 65535 * Us - 4 || int'(wake) > t + 65535 * Us + 4) $fatal(1, "wake, longest");
+    jump = wake - 5;
+    @(negedge clk);
+    jump = '0;
+    @(negedge clk);
+    if (n_comp[42] != 4) $fatal(1, "early");
+    repeat (20) @(negedge clk);
+    if (n_comp[42] != 5) $fatal(1, "no event after the longest period");
+    // solicited: others neither count nor start the timer
+    act(DoModify, 42, 2, 4);
+    act(DoArm, 42, done[42], 1);
+    act(DoCqe, 42, 0, 0);
+    act(DoDone, 0, 0, 0);
+    act(DoQuiet, 0, 0, 0);
+    if (!wake_valid || wake != '1) $fatal(1, "timer of CQEs that are not solicited");
+    for (int i = 0; i < 2; i++) begin
+      repeat (40) @(negedge clk);
+      if (n_comp[42] != 5) $fatal(1, "one solicited CQE of two");
+      act(DoCqe, 42, 1, 0);
+      act(DoDone, 0, 0, 0);
+    end
+    act(DoQuiet, 0, 0, 0);
+    if (n_comp[42] != 6) $fatal(1, "two solicited CQEs");
+    // destroyed while its timer runs
+    act(DoArm, 42, done[42], 2);
+    act(DoCqe, 42, 0, 0);
+    act(DoDone, 0, 0, 0);
+    act(DoDestroy, 42, 0, 0);
+    act(DoQuiet, 0, 0, 0);
+    if (!wake_valid || wake != '1) $fatal(1, "timer of a destroyed CQ");
+
+    // ---- timers of all CQs: none early, none more than 2 cycles per timer and 8 late
+    exact = 1;
+    max_late = 0;
+    prev = n_comps;
+    for (int i = 0; i < 256; i++) if (i % 4 != 3) act(DoCreate, i, 0, 20 + (i * 7) % 31);
+    for (int i = 0; i < 256; i++) if (i % 4 != 3) begin
+      act(DoArm, i, 0, 2);
+      act(DoCqe, i, 0, 0);
+      act(DoDone, 0, 0, 0);
+    end
+    n = 0;
+    while (n_comps != prev + 192 && n < 60 * Us) begin
+      @(negedge clk);
+      n++;
+      if (wake_valid && wake <= now) $fatal(1, "wake-up time passed and still valid");
+    end
+    if (n_comps != prev + 192) $fatal(1, "%0d of 192 timers", n_comps - prev);
+    if (max_late > 2 * 192 + 8) $fatal(1, "%0d cycles late", max_late);
+    act(DoQuiet, 0, 0, 0);
+    exact = 0;
+
+    // ---- an event that nobody takes: not idle, not drained
+    act(DoCreate, 44, 0, 0);
+    act(DoArm, 44, 0, 2);
+    hold = 1;
+    act(DoCqe, 44, 0, 0);
+    drain = 1;
+    repeat (5) @(negedge clk);
+    if (drain_done) $fatal(1, "drained before the acknowledge");
+    act(DoDone, 0, 0, 0);
+    repeat (20) @(negedge clk);
+    if (drain_done || idle) $fatal(1, "drained with an event that nobody took");
+    hold = 0;
+    act(DoQuiet, 0, 0, 0);
+    if (!drain_done || n_comp[44] == 0) $fatal(1, "drain never ends");
+    act(DoCqe, 44, 0, 0);
+    repeat (5) @(negedge clk);
+    if (!drain_done) $fatal(1, "drain waits for new work");
+    act(DoDone, 0, 0, 0);
+    drain = 0;
+    act(DoQuiet, 0, 0, 0);
+    if (drain_done) $fatal(1, "drain done without drain");
+    $display("PASS %0d events, timers at most %0d cycles late", n_comps, max_late);
+    $finish;
+  end
+endmodule
