@@ -484,8 +484,33 @@ func TestProbeIRQ(t *testing.T) {
 	require.False(t, b.d.PollIRQ(0), "taken")
 	b.r.Store64(regIRQ, 0)
 	b.r.Store64(regIRQ, 1)
+	b.r.Store64(regIRQ, 0xa)
 	b.settle()
 	require.True(t, b.d.PollIRQ(0))
+	require.False(t, b.d.PollIRQ(2))
+	for _, v := range []int{1, 3} {
+		require.True(t, b.d.PollIRQ(v))
+		require.False(t, b.d.PollIRQ(v), "taken")
+	}
+	require.False(t, b.d.PollIRQ(4))
+	require.False(t, b.d.PollIRQ(-1))
+	require.ErrorContains(t, b.d.WaitIRQ(context.Background(), 4), "there are 0 to 3")
+	// nothing can raise it: another goroutine has a while to change that
+	begin := time.Now()
+	require.ErrorIs(t, b.d.WaitIRQ(context.Background(), 2), pcie.ErrIdle)
+	require.GreaterOrEqual(t, time.Since(begin), time.Second)
+	go func() {
+		time.Sleep(20 * time.Millisecond)
+		b.r.Store64(regIRQ, 4)
+	}()
+	require.NoError(t, b.d.WaitIRQ(context.Background(), 2))
+	go func() {
+		time.Sleep(20 * time.Millisecond)
+		_ = b.e.Start(0)
+		b.r.Store64(regIRQ, 2)
+	}()
+	require.NoError(t, b.d.WaitIRQ(context.Background(), 1))
+	b.e.Stop()
 	ctx, cancel := context.WithTimeout(context.Background(), time.Millisecond)
 	defer cancel()
 	require.ErrorIs(t, b.d.WaitIRQ(ctx, 0), context.DeadlineExceeded)

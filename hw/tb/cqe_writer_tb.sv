@@ -175,10 +175,10 @@ module cqe_writer_tb #(
       if (ring_n[mc] >= 0 && !in_memory(ring_n[mc], model_ci[mc])) $fatal(1, "event of CQ %0d before its CQE", mc);
       model_arm[mc] = '0;
     end
-    if (in_valid && in_ready) begin
-      mc = int'(ev.cqn);
+    if (dut.cqe_go) begin  // not those that are lost
+      mc = int'(dut.s1_idx_q);
       model_pi[mc]++;
-      if (ev.solicited || ev.status != 0) model_sol[mc] = model_pi[mc];
+      if (dut.s1_ev_q.solicited || dut.s1_ev_q.status != 0 || dut.cqe_last_room) model_sol[mc] = model_pi[mc];
     end
     // when it takes effect: events decided before may be taken later
     if (dut.ev_db_valid && dut.ev_db_ready) begin
