@@ -37,6 +37,12 @@
 // Device, PD, MR, CQ and QP are safe for concurrent use. PostSend takes the QP's lock, Poll the CQ's;
 // two goroutines that use different QPs and CQs do not meet. PostSend and Poll do not allocate.
 //
+// # Waiting
+//
+// [CQ.Poll] never sleeps. [CQ.Wait] arms the CQ and sleeps until an interrupt tells of its event; a [Channel] gives one
+// goroutine the events of many CQs; [Device.Events] gives what happens beside completions. In stepped simulation a
+// sleeping program is what moves time, over idle stretches in one go.
+//
 // # Lifetime
 //
 // Every object has Close. An object that others still use refuses with [ErrBusy] and names one of them.
