@@ -301,7 +301,7 @@ module cqe_writer_tb #(
       if (in_acc) in_valid = 0;
       if (!in_valid) begin
         r = int'($urandom() % NumRing);
-        if (sent[r] - rung[r] < (1 << log_size[r]) - 1 && ($urandom() % 3) != 0) begin
+        if (sent[r] - rung[r] < (1 << log_size[r]) - 1 && ($urandom() % ((n / 3000) % 3 == 2 ? 40 : 3)) < 2) begin
           ev = rand_ev(r);
           in_valid = 1;
           sent[r]++;
@@ -314,7 +314,8 @@ module cqe_writer_tb #(
       end
       for (int k = 0; k < 2; k++) begin
         poll_ring = int'($urandom() % NumRing);
-        if (sent[poll_ring] != seen[poll_ring]) poll();
+        // software that is fast sees everything before its acknowledge, and gets few events
+        if (sent[poll_ring] != seen[poll_ring] && ($urandom() % ((n / 3000) % 2 == 0 ? 1 : 30)) == 0) poll();
       end
       r = int'($urandom() % NumRing);
       if (db_valid && db_ready) db_valid = 0;
@@ -361,7 +362,6 @@ module cqe_writer_tb #(
 
     if (n_comp[0] < 100 || n_comp[17] < 100 || n_comp[255] < 100 || n_comp[128] != 0)
       $fatal(1, "events %0d %0d %0d %0d", n_comp[0], n_comp[17], n_comp[255], n_comp[128]);
-    $display("random traffic: %0d CQEs, %0d events", total, n_comps);
     // ---- doorbells that must change nothing
     bad_before = n_bad;
     doorbell(24'(cqn[1]), 24'(sent[1] + 1));
