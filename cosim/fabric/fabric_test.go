@@ -106,6 +106,23 @@ func TestHeldFramesKeepTheirOrder(t *testing.T) {
 	require.Equal(t, "c@3000 a@3500 b@3500", got)
 }
 
+// The first rule that acts on a frame decides; the others count it.
+func TestFirstRuleWins(t *testing.T) {
+	got, notes, _ := send(t, 4, fabric.Rule{Name: "one", Every: 2, Action: fabric.BadFCS}, fabric.Rule{Name: "two", Nth: 2, Last: 3, Action: fabric.Drop})
+	require.Equal(t, "a@1000 b!@2000 d!@4000", got)
+	require.Equal(t, []string{"b: bad FCS (one)", "c: drop (two)", "d: bad FCS (one)"}, notes)
+}
+
+// A rule for a byte passes over frames that do not have it.
+func TestByteOfShortFrames(t *testing.T) {
+	f := make([]byte, 60)
+	for n, want := range map[int]bool{59: true, 60: false} {
+		rules, err := fabric.ParseRules(fmt.Sprintf("corrupt frame byte %d", n))
+		require.NoError(t, err)
+		require.Equal(t, want, rules[0].Match(f), n)
+	}
+}
+
 // A rule more does not change what the others do, and the same seed does the same.
 func TestRandomFaultsAreIndependent(t *testing.T) {
 	rule := fabric.Rule{Prob: 0.3, Action: fabric.Drop}
