@@ -37,7 +37,6 @@ type perfTest struct {
 	fixed   bool // the size cannot be chosen
 	inline  bool // inline data is possible
 	access  verbs.Access
-	depth   int // limit of messages in flight by the operation; 0: none
 }
 
 var perfTests = []perfTest{

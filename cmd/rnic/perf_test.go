@@ -182,12 +182,12 @@ func TestPerfRefuses(t *testing.T) {
 		{[]string{"no-such-test"}, exitUsage, "no-such-test"},
 	} {
 		args := append([]string{"perf"}, c.args...)
-		code, out, notes := rnic(t, nil, args...)
+		code, _, notes := rnic(t, nil, args...)
 		require.Equal(t, c.code, code, "%v: %s", c.args, notes)
 		require.Contains(t, notes, c.text, c.args)
 
 		// with --json, the same is a JSON document and nothing else
-		code, out, _ = rnic(t, nil, append([]string{"perf", c.args[0], "--json"}, c.args[1:]...)...)
+		code, out, _ := rnic(t, nil, append([]string{"perf", c.args[0], "--json"}, c.args[1:]...)...)
 		require.Equal(t, c.code, code)
 		var doc map[string]string
 		require.NoError(t, json.Unmarshal([]byte(out), &doc), "%v: %q", c.args, out)
