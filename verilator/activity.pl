@@ -201,6 +201,7 @@ sub leaf {
     splice @a, $o, 1;
     $s->{w} = [$n, $sub, $exact && $f !~ /^ASSIGNSEL/];
     $s->{lhs} = $text;
+    $s->{from} = $a[1] if $f eq 'ASSIGN_W';  # what is left: width, source
     $s->{r} = [names(join(' , ', @a, $inner))];
     return;
   }
@@ -422,6 +423,12 @@ for my $ph (@phase) {
     my ($first, @rest) = sort { $a <=> $b } keys %g;
     for my $y (@rest) { $merge->($gid[$first], $gid[$y]) or ($var{$v}{zero} && give_up("$v cannot stay in one piece")); }
   }
+  # What several statements write: a default first, then exceptions.
+  my ($all, $by_w) = $users->();
+  for my $v (sort keys %$by_w) {
+    my ($x, @rest) = sort { $a <=> $b } keys %{$by_w->{$v}};
+    $merge->($gid[$x], $gid[$_]) for @rest;
+  }
   # What one piece makes and one other uses.
   my $small = $ENV{ACT_SMALL} // 12;
   my $cap = $ENV{ACT_CAP} // 60;
@@ -447,6 +454,7 @@ for my $ph (@phase) {
     my %l;
     for my $m (@{$member[$g]}) { $l{$_} = 1 for keys %{$u->[$m]{live}}; }
     my $key = join ' ', sort keys %l;
+    next if $key eq '';
     if (defined $same{$key} && $weight[$same{$key}] + $weight[$g] <= $cap && $merge->($same{$key}, $g)) { next; }
     $same{$key} = $g;
   }
@@ -564,7 +572,7 @@ sub emit {
   my (@down, %here);
   for my $v (keys %at) {
     if (bytes($v) > 512 && $var{$v}{shape}[0]) { $down[$_]{$v} = 1 for @{$at{$v}}; }  # a memory: at every store
-    elsif (@{$at{$v}} == 1 && $l->[$at{$v}[0]]{k} =~ /^(?:if|block)$/ && !$l->[$at{$v}[0]]{label}) { $down[$at{$v}[0]]{$v} = 1; }
+    elsif (@{$at{$v}} == 1 && inner($l->[$at{$v}[0]], $v)) { $down[$at{$v}[0]]{$v} = 1; }
     else { push @{$here{$at{$v}[0] . ' ' . $at{$v}[-1]}}, $v; }
   }
   my (%before, %after);
@@ -589,9 +597,11 @@ sub emit {
       my ($v) = @{$s->{w}};
       my $m = $down[$i] && $down[$i]{$v} ? masks($v, $pid) : '';
       my $t = $s->{t};
-      if ($m ne '') {
+      if (defined $s->{from}) {
+        $text .= $m eq '' ? "${ind}act_copy($s->{lhs}, $s->{from});\n" : "${ind}if (act_differ($s->{lhs}, $s->{from})) { act_copy($s->{lhs}, $s->{from}); ACT_TELL(\"$v\") $m }\n";
+      } elsif ($m ne '') {
         my $lhs = $s->{lhs};
-        my $whole = $t =~ /^VL_ASSIGN_W/ || ($var{$v}{shape}[1] && ($lhs =~ tr/[//) < 2);
+        my $whole = ($var{$v}{shape}[1] && ($lhs =~ tr/[//) < 2);
         my $ne = $whole ? "act_differ(o, $lhs)" : "(o != $lhs)";
         $text .= "$ind\{ const auto o = $lhs; $t; if ($ne) { ACT_TELL(\"$v\") $m } }\n";
       } else {
@@ -616,6 +626,12 @@ sub emit {
     }
   }
   return $text;
+}
+# Whether a change of a variable is best watched within the statement.
+sub inner {
+  my ($s, $v) = @_;
+  return !$s->{label} if $s->{k} eq 'if' || $s->{k} eq 'block';
+  return $s->{k} eq 'leaf' && defined $s->{from} && !$var{$v}{shape}[0];
 }
 sub written {
   my ($s) = @_;
@@ -658,6 +674,7 @@ sub bind_names {
   $fn = $f;
   $s->{t} = cxx($s->{t}) if $s->{k} =~ /^(?:leaf|if|while)$/;
   $s->{lhs} = cxx($s->{lhs}) if $s->{k} eq 'leaf';
+  $s->{from} = cxx($s->{from}) if defined $s->{from};
   bind_names($_, $f) for @{$s->{then} // []}, @{$s->{else} // []};
 }
 
@@ -687,6 +704,10 @@ static inline bool act_differ(const T& x, const T& y) {
   for (; i < n; i++) d |= static_cast<uint64_t>(reinterpret_cast<const char*>(&x)[i] ^ reinterpret_cast<const char*>(&y)[i]);
   return d != 0;
 }
+template <class T>
+static inline void act_copy(T& to, const T& from) {
+  memcpy(static_cast<void*>(&to), &from, sizeof(T));
+}
 // Runs the pieces of a mask in their order. A piece may set bits behind it, for this turn, and before it, for the next.
 static inline void act_run($P* vlSelf, unsigned word, void (*const* piece)($P*)) {
   uint64_t& a = vlSelf->__Vact.a[word];
@@ -699,7 +720,7 @@ static inline void act_run($P* vlSelf, unsigned word, void (*const* piece)($P*))
     vlSelf->__Vact.changed = nullptr;
     piece[k](vlSelf);
     if (!due && vlSelf->__Vact.changed != nullptr) {
-      fprintf(stderr, "activity: piece %u was not due, but changed %s\n", word * 64 + k, vlSelf->__Vact.changed);
+      fprintf(stderr, "activity: piece %u was not due, but changed %s\\n", word * 64 + k, vlSelf->__Vact.changed);
       abort();
     }
   }
@@ -717,7 +738,7 @@ END
 
 # The functions that were cut up go; their files take the pieces, about the same amount each.
 my @files = do { my %s; grep { !$s{$_}++ } map { $func{$_}[0] } map { @{$_->{calls}} } @phase };
-my %gone = map { $_ => 1 } map { @{$_->{calls}} } @phase;
+my %gone = map { $_ => 1 } map { (@{$_->{calls}}, "${P}___eval_$_->{name}") } @phase;
 my ($total, $sum) = (0, 0);
 $total += $_->{weight} for grep { defined } @piece;
 my (%made, %runs);
@@ -744,9 +765,28 @@ for my $v (sort grep { ($var{$_}{port} // '') eq 'in' && $told{$_} } keys %var) 
   my $m = masks($v, -1);
   my $ne = $var{$v}{shape}[1] ? "act_differ(vlSelf->__Vact.$n, $v)" : "vlSelf->__Vact.$n != $v";
   my $set = "vlSelf->__Vact.$n = $v;";
-  $inputs .= "  if ($ne) { $set $m }\n";
+  $inputs .= "    if ($ne) { $set $m }\n";
   $prev .= "    $var{$v}{type} $n;\n";
 }
+# An evaluation: what inputs lead to without a register; then, at a rising edge, the rest.
+my %call;
+my $eval_decl = '';
+for my $ph (@phase) {
+  for my $w (@{$runs{$ph->{name}}}) {
+    $eval_decl .= "void ${P}___act_word_$w($P* vlSelf);\n";
+    $call{$ph->{name}} .= "if (ACT_ALL || a[$w]) ${P}___act_word_$w(vlSelf);\n";
+  }
+  $call{$ph->{name}} =~ s/^/    /mg;
+}
+$call{nba} =~ s/^/    /mg;
+my $eval = <<"END";
+    uint64_t* const a = vlSelf->__Vact.a;
+$inputs$call{ico}    const CData clk = vlSelf->clk_i;
+    if (clk & ~vlSelf->__Vtrigrprev__TOP__clk_i) {
+$call{nba}    }
+    vlSelf->__Vtrigrprev__TOP__clk_i = clk;
+END
+
 my %new;
 for my $f (sort keys %file) {
   my $t = $file{$f};
@@ -754,19 +794,12 @@ for my $f (sort keys %file) {
     $t =~ s/^(?:VL_INLINE_OPT )?void $g\($P\* vlSelf\);\n//mg;
     $t =~ s/^(?:VL_INLINE_OPT )?void $g\($P\* vlSelf\) \{\n.*?^\}\n//msg;
   }
-  for my $ph (@phase) {
-    my $n = $ph->{name};
-    my @call = map { "${P}___act_word_$_" } @{$runs{$n}};
-    my $decl = join '', map { "void $_($P* vlSelf);\n" } @call;
-    my $body = join '', map { my ($w) = /(\d+)$/; "        if (ACT_ALL || vlSelf->__Vact.a[$w]) $_(vlSelf);\n" } @call;
-    $t =~ s/^(void ${P}___eval_$n\($P\* vlSelf\) \{\n.*?\n    if \(\S+\) \{\n)(?:        ${P}___\w+\(vlSelf\);\n)+/$decl$1$body/ms;
-  }
   if ($t =~ /^void ${P}___eval\($P\* vlSelf\) \{\n/m) {
-    $t =~ s/^(void ${P}___eval\($P\* vlSelf\) \{\n.*?    \/\/ Body\n)/static void act_inputs($P* vlSelf) {\n  uint64_t* const a = vlSelf->__Vact.a;\n$inputs}\n$1    act_inputs(vlSelf);\n/ms;
-    $made{$f} //= '';
+    $made{$f} = ($made{$f} // '') . $eval_decl;
+    $t =~ s/^(void ${P}___eval\($P\* vlSelf\) \{\n).*?^\}\n/$1$eval\}\n/ms;
   }
   $t =~ s/^(#include "$P\.h"\n)/$1$common/m;
-  $t =~ s/^(static void act_inputs)/$made{$f}$1/m or $t .= $made{$f} if defined $made{$f};
+  $t =~ s/^(void ${P}___eval\($P\* vlSelf\) \{\n)/$made{$f}$1/m or $t .= $made{$f} if defined $made{$f};
   $new{$f} = $t;
 }
 my $members = '';

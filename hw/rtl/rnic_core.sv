@@ -677,7 +677,7 @@ module rnic_core
   assign idle_o = idle_q && &block_idle && !csr_busy && !rx_valid_i && !stop;
 
   rnic_counters #(.DataW(DataW), .ClkPs(ClkPs)) u_counters (
-    .clk_i, .rst_ni(core_rst_n), .time_i,
+    .clk_i, .rst_ni(core_rst_n), .time_i, .time_read_i(s_axil_arvalid_i),
     .ready_i(!stop && !reset_trigger), .idle_i(&block_idle && !rd_busy && !wr_busy),
     .cmdq_ci_i(cmdq_ci), .irq_pend_i(irq_pend_q), .irq_i(irq_o),
     .capture_drops_only_i(reg2hw.rx_ctrl.capture_drops_only),

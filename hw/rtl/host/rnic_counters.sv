@@ -15,6 +15,7 @@ module rnic_counters
   input  logic                       clk_i,
   input  logic                       rst_ni,
   input  logic [63:0]                time_i,
+  input  logic                       time_read_i,   // a register read begins: keep the time of now
   // status
   input  logic                       ready_i,
   input  logic                       idle_i,
@@ -102,7 +103,7 @@ module rnic_counters
       q.status.ready <= ready_i;
       q.status.idle <= idle_i;
       q.cmdq_ci.ci <= cmdq_ci_i;
-      q.cycles.count <= time_i;
+      if (time_read_i) q.cycles.count <= time_i;  // not in every cycle: nothing moves while idle
 
       q.events.cq_overrun <= ev_cq_overrun_i;
       q.events.axi_read_error <= |ev_axi_rd_err_i;
