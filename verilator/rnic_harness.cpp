@@ -254,8 +254,9 @@ class Nic {
     Outputs o;
     const uint64_t flags[] = {t.s_axil_awready_o, t.s_axil_wready_o, t.s_axil_arready_o, t.s_axil_bvalid_o, t.s_axil_rvalid_o,
                               t.m_axi_arvalid_o, t.m_axi_awvalid_o, t.m_axi_wvalid_o, t.m_axi_wlast_o, t.m_axi_rready_o,
-                              t.m_axi_bready_o, t.tx_valid_o, t.tx_last_o, t.tx_user_o, t.verdict_valid_o, t.irq_o, t.idle_o};
+                              t.m_axi_bready_o, t.tx_valid_o, t.tx_last_o, t.tx_user_o, t.verdict_valid_o, t.idle_o};
     for (const uint64_t f : flags) o.bits = o.bits << 1 | f;
+    o.bits = o.bits << RNIC_VECTORS | t.irq_o;
     if (t.m_axi_arvalid_o) o.ar = t.m_axi_araddr_o << 12 | static_cast<uint64_t>(t.m_axi_arlen_o) << 4 | t.m_axi_arid_o;
     if (t.m_axi_awvalid_o) o.aw = t.m_axi_awaddr_o << 12 | static_cast<uint64_t>(t.m_axi_awlen_o) << 4 | t.m_axi_awid_o;
     if (t.m_axi_wvalid_o) {

@@ -388,6 +388,40 @@ func TestModeration(t *testing.T) {
 		ctx, err := verbs.QueryCQ(dev, cq.CQN())
 		require.NoError(t, err)
 		require.EqualValues(t, 65535, ctx.ModerationPeriod)
+
+		// timers of several CQs: simulated time goes to the earliest first
+		periods := []int{900, 300, 1200, 600}
+		var cqs []*verbs.CQ
+		var ends [4]simtime.Time
+		start := p.Now()
+		for _, us := range periods {
+			cq, err := dev.CreateCQ(8)
+			require.NoError(t, err)
+			q, _, err := p.Connect(verbs.QPConfig{SendCQ: cq, MaxSendWR: 4, SignalAll: true}, verbs.ConnectConfig{})
+			require.NoError(t, err)
+			require.NoError(t, cq.SetModeration(0, time.Duration(us)*time.Microsecond))
+			verbs.Arm(cq)
+			_, err = q.PostSend(verbs.SendWR{Opcode: verbs.OpRDMAWrite, SGEs: []verbs.SGE{src.SGE(0, 8)}, RemoteAddr: dst.Addr(), RKey: dst.RKey()})
+			require.NoError(t, err)
+			cqs = append(cqs, cq)
+		}
+		letPass(t, p)
+		began := p.Now()
+		for left := 4; left > 0; {
+			require.NoError(t, p.Sim.Engine.Next(10*simtime.Millisecond))
+			for i, cq := range cqs {
+				if events, _ := verbs.CQEvents(cq); events == 1 && ends[i] == 0 {
+					ends[i] = p.Now()
+					left--
+				}
+			}
+			require.Less(t, p.Now()-start, 3*simtime.Millisecond)
+		}
+		for i, us := range periods {
+			d := simtime.Time(us) * simtime.Microsecond
+			require.Greater(t, ends[i], start+d, "period %d us", us)
+			require.Less(t, ends[i], began+d+simtime.Microsecond, "period %d us", us)
+		}
 		require.NoError(t, cq.SetModeration(0, 0))
 		require.ErrorIs(t, cq.SetModeration(2, 0), verbs.ErrInvalid)
 		require.ErrorIs(t, cq.SetModeration(-1, 0), verbs.ErrLimit)
