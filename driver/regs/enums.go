@@ -552,6 +552,8 @@ const (
 	QPTypeRC QPType = 2
 	QPTypeUC QPType = 3
 	QPTypeUD QPType = 4
+	// Ethernet frames
+	QPTypeRawPacket QPType = 8
 )
 
 // String returns the name as in the register map, or the number if it has none.
@@ -563,6 +565,8 @@ func (e QPType) String() string {
 		return "uc"
 	case QPTypeUD:
 		return "ud"
+	case QPTypeRawPacket:
+		return "raw_packet"
 	}
 	return "qp_type(" + strconv.FormatUint(uint64(e), 10) + ")"
 }
@@ -570,6 +574,8 @@ func (e QPType) String() string {
 // Doc explains the value; empty if there is nothing to add to its name.
 func (e QPType) Doc() string {
 	switch e {
+	case QPTypeRawPacket:
+		return "Ethernet frames"
 	}
 	return ""
 }
@@ -632,6 +638,9 @@ const (
 	CmdOpcodeCreateEQ  CmdOpcode = 64
 	CmdOpcodeQueryEQ   CmdOpcode = 65
 	CmdOpcodeDestroyEQ CmdOpcode = 66
+	CmdOpcodeCreateAH  CmdOpcode = 80
+	CmdOpcodeQueryAH   CmdOpcode = 81
+	CmdOpcodeDestroyAH CmdOpcode = 82
 )
 
 // String returns the name as in the register map, or the number if it has none.
@@ -669,6 +678,12 @@ func (e CmdOpcode) String() string {
 		return "query_eq"
 	case CmdOpcodeDestroyEQ:
 		return "destroy_eq"
+	case CmdOpcodeCreateAH:
+		return "create_ah"
+	case CmdOpcodeQueryAH:
+		return "query_ah"
+	case CmdOpcodeDestroyAH:
+		return "destroy_ah"
 	}
 	return "cmd_opcode(" + strconv.FormatUint(uint64(e), 10) + ")"
 }
@@ -788,6 +803,10 @@ const (
 	CmdSyndromeCQEQN CmdSyndrome = 19
 	// a count above 1 needs a period
 	CmdSyndromeCQModeration CmdSyndrome = 20
+	// there is a raw packet QP already
+	CmdSyndromeRawPacket CmdSyndrome = 25
+	// not a UD QP, or there is a GSI QP already
+	CmdSyndromeGSI CmdSyndrome = 24
 )
 
 // String returns the name as in the register map, or the number if it has none.
@@ -835,6 +854,10 @@ func (e CmdSyndrome) String() string {
 		return "cq_eqn"
 	case CmdSyndromeCQModeration:
 		return "cq_moderation"
+	case CmdSyndromeRawPacket:
+		return "raw_packet"
+	case CmdSyndromeGSI:
+		return "gsi"
 	}
 	return "cmd_syndrome(" + strconv.FormatUint(uint64(e), 10) + ")"
 }
@@ -858,6 +881,10 @@ func (e CmdSyndrome) Doc() string {
 		return "no such EQ"
 	case CmdSyndromeCQModeration:
 		return "a count above 1 needs a period"
+	case CmdSyndromeRawPacket:
+		return "there is a raw packet QP already"
+	case CmdSyndromeGSI:
+		return "not a UD QP, or there is a GSI QP already"
 	}
 	return ""
 }

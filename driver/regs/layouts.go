@@ -16,6 +16,7 @@ const (
 	CQContextSize  = 32
 	EQContextSize  = 32
 	QPContextSize  = 192
+	AHEntrySize    = 64
 	CmdHeaderSize  = 16
 	RspHeaderSize  = 16
 	DeviceCapsSize = 64
@@ -77,8 +78,10 @@ const (
 	WQEImmOffset        = 4
 	WQEInlineLenOffset  = 8
 	WQEIndexOffset      = 12
+	WQEAHOffset         = 14
 	WQERemoteAddrOffset = 16
 	WQERKeyOffset       = 24
+	WQERemoteQPNOffset  = 28
 	WQESGEOffset        = 32
 )
 
@@ -104,10 +107,14 @@ type WQE struct {
 	InlineLen uint16
 	// Index is at byte 12: producer index of this WQE; a mismatch is a fetch of a slot never posted.
 	Index uint16
+	// AH is at byte 14: UD: address handle.
+	AH uint16
 	// RemoteAddr is at byte 16.
 	RemoteAddr uint64
-	// RKey is at byte 24.
+	// RKey is at byte 24: UD: Q_Key; with its high bit set the QP's own is sent.
 	RKey uint32
+	// RemoteQPN is at byte 28, 24 bits: UD: QP to send to.
+	RemoteQPN uint32
 	// SGE is at byte 32.
 	SGE [4]SGE
 }
@@ -143,10 +150,13 @@ func (x *WQE) Marshal(b []byte) error {
 	binary.LittleEndian.PutUint16(b[8:], x.InlineLen)
 	clear(b[10:12])
 	binary.LittleEndian.PutUint16(b[12:], x.Index)
-	clear(b[14:16])
+	binary.LittleEndian.PutUint16(b[14:], x.AH)
 	binary.LittleEndian.PutUint64(b[16:], x.RemoteAddr)
 	binary.LittleEndian.PutUint32(b[24:], x.RKey)
-	clear(b[28:32])
+	b[28] = byte(x.RemoteQPN)
+	b[29] = byte(x.RemoteQPN >> 8)
+	b[30] = byte(x.RemoteQPN >> 16)
+	clear(b[31:32])
 	if err := x.SGE[0].Marshal(b[32:48]); err != nil {
 		return err
 	}
@@ -179,8 +189,10 @@ func (x *WQE) Unmarshal(b []byte) error {
 	x.Imm = binary.LittleEndian.Uint32(b[4:])
 	x.InlineLen = binary.LittleEndian.Uint16(b[8:])
 	x.Index = binary.LittleEndian.Uint16(b[12:])
+	x.AH = binary.LittleEndian.Uint16(b[14:])
 	x.RemoteAddr = binary.LittleEndian.Uint64(b[16:])
 	x.RKey = binary.LittleEndian.Uint32(b[24:])
+	x.RemoteQPN = uint32(uint32(b[28]) | uint32(b[29])<<8 | uint32(b[30])<<16)
 	if err := x.SGE[0].Unmarshal(b[32:48]); err != nil {
 		return err
 	}
@@ -672,6 +684,8 @@ const (
 	QPContextHopLimitOffset        = 64
 	QPContextTrafficClassOffset    = 65
 	QPContextFlowLabelOffset       = 68
+	QPContextGSIOffset             = 71
+	QPContextQKeyOffset            = 72
 	QPContextSGIDOffset            = 80
 	QPContextDGIDOffset            = 96
 	QPContextNextPSNOffset         = 128
@@ -754,6 +768,10 @@ type QPContext struct {
 	TrafficClass uint8
 	// FlowLabel is at byte 68, 24 bits.
 	FlowLabel uint32
+	// GSI is at byte 71, bit 0: UD: this QP is QP1 on the wire (create only; one at a time).
+	GSI bool
+	// QKey is at byte 72: UD: Q_Key that a received packet must have.
+	QKey uint32
 	// SGID is at byte 80, in order of addresses: our address; IPv4 as ::ffff:a.b.c.d.
 	SGID [16]byte
 	// DGID is at byte 96, in order of addresses: the peer's address.
@@ -858,7 +876,15 @@ func (x *QPContext) Marshal(b []byte) error {
 	b[68] = byte(x.FlowLabel)
 	b[69] = byte(x.FlowLabel >> 8)
 	b[70] = byte(x.FlowLabel >> 16)
-	clear(b[71:80])
+	{
+		var v uint8
+		if x.GSI {
+			v |= 1 << 0
+		}
+		b[71] = byte(v)
+	}
+	binary.LittleEndian.PutUint32(b[72:], x.QKey)
+	clear(b[76:80])
 	copy(b[80:96], x.SGID[:])
 	copy(b[96:112], x.DGID[:])
 	clear(b[112:128])
@@ -927,6 +953,8 @@ func (x *QPContext) Unmarshal(b []byte) error {
 	x.HopLimit = uint8(uint8(b[64]))
 	x.TrafficClass = uint8(uint8(b[65]))
 	x.FlowLabel = uint32(uint32(b[68]) | uint32(b[69])<<8 | uint32(b[70])<<16)
+	x.GSI = (uint8(b[71]))&0x1 != 0
+	x.QKey = binary.LittleEndian.Uint32(b[72:])
 	copy(x.SGID[:], b[80:96])
 	copy(x.DGID[:], b[96:112])
 	x.NextPSN = uint32(uint32(b[128]) | uint32(b[129])<<8 | uint32(b[130])<<16)
@@ -938,6 +966,104 @@ func (x *QPContext) Unmarshal(b []byte) error {
 	x.SQCI = binary.LittleEndian.Uint16(b[148:])
 	x.RQPI = binary.LittleEndian.Uint16(b[150:])
 	x.RQCI = binary.LittleEndian.Uint16(b[152:])
+	return nil
+}
+
+// Byte offsets of the fields of AHEntry.
+const (
+	AHEntryPDOffset           = 0
+	AHEntryIPv6Offset         = 3
+	AHEntryVLANOffset         = 3
+	AHEntryHopLimitOffset     = 4
+	AHEntryTrafficClassOffset = 5
+	AHEntryVLANTCIOffset      = 6
+	AHEntryDMACOffset         = 8
+	AHEntryUDPSportOffset     = 14
+	AHEntryFlowLabelOffset    = 16
+	AHEntrySGIDOffset         = 32
+	AHEntryDGIDOffset         = 48
+)
+
+// AHEntry is layout ah_entry, 64 bytes: Address handle: how packets of UD work requests reach their
+// destination.
+type AHEntry struct {
+	// PD is at byte 0, 24 bits.
+	PD uint32
+	// IPv6 is at byte 3, bit 0: 1: IPv6 headers; 0: IPv4 from the last 4 bytes of the GIDs.
+	IPv6 bool
+	// VLAN is at byte 3, bit 1: 1: send vlan_tci in an 802.1Q tag.
+	VLAN bool
+	// HopLimit is at byte 4.
+	HopLimit uint8
+	// TrafficClass is at byte 5: DSCP and ECN.
+	TrafficClass uint8
+	// VLANTCI is at byte 6.
+	VLANTCI uint16
+	// DMAC is at byte 8, in order of addresses.
+	DMAC [6]byte
+	// UDPSport is at byte 14.
+	UDPSport uint16
+	// FlowLabel is at byte 16, 24 bits.
+	FlowLabel uint32
+	// SGID is at byte 32, in order of addresses: our address.
+	SGID [16]byte
+	// DGID is at byte 48, in order of addresses: the peer's address.
+	DGID [16]byte
+}
+
+// Marshal writes the 64 bytes of the layout to the head of b; reserved bits become zero and bits of
+// fields that do not fit are dropped. A b that is too short is left alone and gives a
+// *ShortBufferError.
+func (x *AHEntry) Marshal(b []byte) error {
+	if len(b) < AHEntrySize {
+		return &ShortBufferError{Layout: "ah_entry", Len: len(b), Need: AHEntrySize}
+	}
+	b = b[:AHEntrySize]
+	b[0] = byte(x.PD)
+	b[1] = byte(x.PD >> 8)
+	b[2] = byte(x.PD >> 16)
+	{
+		var v uint8
+		if x.IPv6 {
+			v |= 1 << 0
+		}
+		if x.VLAN {
+			v |= 1 << 1
+		}
+		b[3] = byte(v)
+	}
+	b[4] = byte(x.HopLimit)
+	b[5] = byte(x.TrafficClass)
+	binary.LittleEndian.PutUint16(b[6:], x.VLANTCI)
+	copy(b[8:14], x.DMAC[:])
+	binary.LittleEndian.PutUint16(b[14:], x.UDPSport)
+	b[16] = byte(x.FlowLabel)
+	b[17] = byte(x.FlowLabel >> 8)
+	b[18] = byte(x.FlowLabel >> 16)
+	clear(b[19:32])
+	copy(b[32:48], x.SGID[:])
+	copy(b[48:64], x.DGID[:])
+	return nil
+}
+
+// Unmarshal reads the layout from the first 64 bytes of b. A b that is too short leaves x alone and
+// gives a *ShortBufferError.
+func (x *AHEntry) Unmarshal(b []byte) error {
+	if len(b) < AHEntrySize {
+		return &ShortBufferError{Layout: "ah_entry", Len: len(b), Need: AHEntrySize}
+	}
+	b = b[:AHEntrySize]
+	x.PD = uint32(uint32(b[0]) | uint32(b[1])<<8 | uint32(b[2])<<16)
+	x.IPv6 = (uint8(b[3]))&0x1 != 0
+	x.VLAN = ((uint8(b[3]))>>1)&0x1 != 0
+	x.HopLimit = uint8(uint8(b[4]))
+	x.TrafficClass = uint8(uint8(b[5]))
+	x.VLANTCI = binary.LittleEndian.Uint16(b[6:])
+	copy(x.DMAC[:], b[8:14])
+	x.UDPSport = binary.LittleEndian.Uint16(b[14:])
+	x.FlowLabel = uint32(uint32(b[16]) | uint32(b[17])<<8 | uint32(b[18])<<16)
+	copy(x.SGID[:], b[32:48])
+	copy(x.DGID[:], b[48:64])
 	return nil
 }
 
@@ -958,7 +1084,7 @@ type CmdHeader struct {
 	Notify bool
 	// Seq is at byte 2: echoed in the response.
 	Seq uint16
-	// Object is at byte 4: QPN, CQN, EQN or MR index.
+	// Object is at byte 4: QPN, CQN, EQN, MR or AH index.
 	Object uint32
 }
 
@@ -1073,6 +1199,7 @@ const (
 	DeviceCapsMaxFrameOffset    = 32
 	DeviceCapsNumEQOffset       = 36
 	DeviceCapsNumVectorsOffset  = 40
+	DeviceCapsNumAHOffset       = 48
 )
 
 // DeviceCaps is layout device_caps, 64 bytes: Answer of query_device.
@@ -1099,6 +1226,8 @@ type DeviceCaps struct {
 	NumEQ uint32
 	// NumVectors is at byte 40: interrupt vectors.
 	NumVectors uint32
+	// NumAH is at byte 48: address handles.
+	NumAH uint32
 }
 
 // Marshal writes the 64 bytes of the layout to the head of b; reserved bits become zero and bits of
@@ -1120,7 +1249,9 @@ func (x *DeviceCaps) Marshal(b []byte) error {
 	binary.LittleEndian.PutUint32(b[32:], x.MaxFrame)
 	binary.LittleEndian.PutUint32(b[36:], x.NumEQ)
 	binary.LittleEndian.PutUint32(b[40:], x.NumVectors)
-	clear(b[44:64])
+	clear(b[44:48])
+	binary.LittleEndian.PutUint32(b[48:], x.NumAH)
+	clear(b[52:64])
 	return nil
 }
 
@@ -1142,6 +1273,7 @@ func (x *DeviceCaps) Unmarshal(b []byte) error {
 	x.MaxFrame = binary.LittleEndian.Uint32(b[32:])
 	x.NumEQ = binary.LittleEndian.Uint32(b[36:])
 	x.NumVectors = binary.LittleEndian.Uint32(b[40:])
+	x.NumAH = binary.LittleEndian.Uint32(b[48:])
 	return nil
 }
 
@@ -1156,6 +1288,7 @@ const (
 	RxVerdictFECNOffset       = 4
 	RxVerdictBECNOffset       = 4
 	RxVerdictAckReqOffset     = 4
+	RxVerdictRawOffset        = 4
 	RxVerdictTOSOffset        = 5
 	RxVerdictTTLOffset        = 6
 	RxVerdictBTHFlagsOffset   = 7
@@ -1203,6 +1336,8 @@ type RxVerdict struct {
 	BECN bool
 	// AckReq is at byte 4, bit 6.
 	AckReq bool
+	// Raw is at byte 4, bit 7: not RoCEv2: goes to the raw packet QP; reason is none.
+	Raw bool
 	// TOS is at byte 5: DSCP and ECN.
 	TOS uint8
 	// TTL is at byte 6.
@@ -1280,6 +1415,9 @@ func (x *RxVerdict) Marshal(b []byte) error {
 		if x.AckReq {
 			v |= 1 << 6
 		}
+		if x.Raw {
+			v |= 1 << 7
+		}
 		b[4] = byte(v)
 	}
 	b[5] = byte(x.TOS)
@@ -1334,6 +1472,7 @@ func (x *RxVerdict) Unmarshal(b []byte) error {
 	x.FECN = ((uint8(b[4]))>>4)&0x1 != 0
 	x.BECN = ((uint8(b[4]))>>5)&0x1 != 0
 	x.AckReq = ((uint8(b[4]))>>6)&0x1 != 0
+	x.Raw = ((uint8(b[4]))>>7)&0x1 != 0
 	x.TOS = uint8(uint8(b[5]))
 	x.TTL = uint8(uint8(b[6]))
 	x.BTHFlags = uint8(uint8(b[7]))

@@ -6,7 +6,7 @@ package regs
 
 // LayoutHash is the hash over the register map and the layouts that this package was made for; the
 // NIC shows its own in register layout_hash (LayoutHashOffset).
-const LayoutHash uint32 = 0x91a30c69
+const LayoutHash uint32 = 0x13d5daa7
 
 // Place and size of the register block in bytes.
 const (
@@ -76,6 +76,8 @@ const (
 	TxRetransmitsOffset      uint64 = 0x1138 // ro, 64 bits
 	RxSendRequestsOffset     uint64 = 0x1140 // ro, 64 bits
 	OutOfBufferOffset        uint64 = 0x1148 // ro, 64 bits
+	RxRawFramesOffset        uint64 = 0x11a8 // ro, 64 bits
+	TxRawFramesOffset        uint64 = 0x11b0 // ro, 64 bits
 	EQEWrittenOffset         uint64 = 0x11c8 // ro, 64 bits
 	EQELostOffset            uint64 = 0x11d0 // ro, 64 bits
 	InterruptsOffset         uint64 = 0x11d8 // ro, 64 bits
@@ -130,7 +132,7 @@ func (r VersionReg) WithMajor(v uint16) VersionReg { return r&^(0xffff<<16) | Ve
 type LayoutHashReg uint32
 
 // LayoutHashReset is the value after reset.
-const LayoutHashReset LayoutHashReg = 0x91a30c69
+const LayoutHashReset LayoutHashReg = 0x13d5daa7
 
 // Hash is bits 31:0.
 func (r LayoutHashReg) Hash() uint32 { return uint32(r >> 0 & 0xffffffff) }
@@ -1067,6 +1069,30 @@ func (r OutOfBufferReg) Count() uint64 { return uint64(r >> 0 & 0xffffffffffffff
 // WithCount returns r with count set to v; bits of v that do not fit are dropped.
 func (r OutOfBufferReg) WithCount(v uint64) OutOfBufferReg {
 	return r&^(0xffffffffffffffff<<0) | OutOfBufferReg(v)&0xffffffffffffffff<<0
+}
+
+// RxRawFramesReg is a value of register rx_raw_frames (ro, 64 bits): Frames that are not RoCEv2,
+// handed to the raw packet QP (which may have no receive: out_of_buffer).
+type RxRawFramesReg uint64
+
+// Count is bits 63:0.
+func (r RxRawFramesReg) Count() uint64 { return uint64(r >> 0 & 0xffffffffffffffff) }
+
+// WithCount returns r with count set to v; bits of v that do not fit are dropped.
+func (r RxRawFramesReg) WithCount(v uint64) RxRawFramesReg {
+	return r&^(0xffffffffffffffff<<0) | RxRawFramesReg(v)&0xffffffffffffffff<<0
+}
+
+// TxRawFramesReg is a value of register tx_raw_frames (ro, 64 bits): Frames sent for the raw packet
+// QP.
+type TxRawFramesReg uint64
+
+// Count is bits 63:0.
+func (r TxRawFramesReg) Count() uint64 { return uint64(r >> 0 & 0xffffffffffffffff) }
+
+// WithCount returns r with count set to v; bits of v that do not fit are dropped.
+func (r TxRawFramesReg) WithCount(v uint64) TxRawFramesReg {
+	return r&^(0xffffffffffffffff<<0) | TxRawFramesReg(v)&0xffffffffffffffff<<0
 }
 
 // EQEWrittenReg is a value of register eqe_written (ro, 64 bits): EQEs written.

@@ -19,7 +19,7 @@ type codec interface {
 
 // structures returns a new one of every layout, in the order of Layouts.
 func structures() []codec {
-	return []codec{&SGE{}, &WQE{}, &CQE{}, &EQE{}, &MREntry{}, &CQContext{}, &EQContext{}, &QPContext{}, &CmdHeader{}, &RspHeader{},
+	return []codec{&SGE{}, &WQE{}, &CQE{}, &EQE{}, &MREntry{}, &CQContext{}, &EQContext{}, &QPContext{}, &AHEntry{}, &CmdHeader{}, &RspHeader{},
 		&DeviceCaps{}, &RxVerdict{}}
 }
 
@@ -209,8 +209,10 @@ func TestDoorbells(t *testing.T) {
 		c := CQDoorbell{CQN: rand.Uint32() & 0xffffff, Arm: rand.IntN(2) == 0, ArmSolicited: rand.IntN(2) == 0,
 			CI: rand.Uint32() & 0xffffff}
 		require.Equal(t, c, DecodeCQDoorbell(c.Encode()))
+		e := EQDoorbell{EQN: uint8(rand.Uint32()), Arm: rand.IntN(2) == 0, CI: rand.Uint32() & 0xffffff}
+		require.Equal(t, e, DecodeEQDoorbell(e.Encode()))
 	}
-	require.Len(t, Doorbells(), 3)
+	require.Len(t, Doorbells(), 4)
 }
 
 func TestRegisterValues(t *testing.T) {
@@ -252,7 +254,7 @@ func TestTables(t *testing.T) {
 	require.Equal(t, int(DropReasonRoCELength)+1, r.Count, "a counter for every reason")
 	td, ok := RegisterByName("transport_drop")
 	require.True(t, ok)
-	require.Equal(t, int(TransportDropCNP)+1, td.Count, "a counter for every reason")
+	require.Equal(t, int(TransportDropRecvLength)+1, td.Count, "a counter for every reason")
 	_, ok = RegisterByName("nosuch")
 	require.False(t, ok)
 	info, ok := RegisterByName("last_info")

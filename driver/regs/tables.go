@@ -12,7 +12,7 @@ var registers = []Register{
 		{Name: "minor", Doc: "", Lo: 0, Width: 16},
 		{Name: "major", Doc: "", Lo: 16, Width: 16},
 	}},
-	{Name: "layout_hash", Doc: "Hash over registers and layouts; the driver compares it at open.", Offset: 0x8, Width: 32, Access: AccessCONST, Array: false, Count: 1, Stride: 4, Reset: 0x91a30c69, Fields: []Field{
+	{Name: "layout_hash", Doc: "Hash over registers and layouts; the driver compares it at open.", Offset: 0x8, Width: 32, Access: AccessCONST, Array: false, Count: 1, Stride: 4, Reset: 0x13d5daa7, Fields: []Field{
 		{Name: "hash", Doc: "", Lo: 0, Width: 32},
 	}},
 	{Name: "caps0", Doc: "Sizes built into this RTL.", Offset: 0x10, Width: 32, Access: AccessRO, Array: false, Count: 1, Stride: 4, Reset: 0x0, Fields: []Field{
@@ -215,6 +215,12 @@ var registers = []Register{
 	{Name: "out_of_buffer", Doc: "Requests refused by RNR NAK, or dropped (UC, UD, raw packets): no receive WQE was posted.", Offset: 0x1148, Width: 64, Access: AccessRO, Array: false, Count: 1, Stride: 8, Reset: 0x0, Fields: []Field{
 		{Name: "count", Doc: "", Lo: 0, Width: 64},
 	}},
+	{Name: "rx_raw_frames", Doc: "Frames that are not RoCEv2, handed to the raw packet QP (which may have no receive: out_of_buffer).", Offset: 0x11a8, Width: 64, Access: AccessRO, Array: false, Count: 1, Stride: 8, Reset: 0x0, Fields: []Field{
+		{Name: "count", Doc: "", Lo: 0, Width: 64},
+	}},
+	{Name: "tx_raw_frames", Doc: "Frames sent for the raw packet QP.", Offset: 0x11b0, Width: 64, Access: AccessRO, Array: false, Count: 1, Stride: 8, Reset: 0x0, Fields: []Field{
+		{Name: "count", Doc: "", Lo: 0, Width: 64},
+	}},
 	{Name: "eqe_written", Doc: "EQEs written.", Offset: 0x11c8, Width: 64, Access: AccessRO, Array: false, Count: 1, Stride: 8, Reset: 0x0, Fields: []Field{
 		{Name: "count", Doc: "", Lo: 0, Width: 64},
 	}},
@@ -270,8 +276,10 @@ var layouts = []Layout{
 		{Name: "imm", Doc: "immediate data (wire order in memory) or key to invalidate", Lo: 32, Width: 32},
 		{Name: "inline_len", Doc: "", Lo: 64, Width: 16},
 		{Name: "index", Doc: "producer index of this WQE; a mismatch is a fetch of a slot never posted", Lo: 96, Width: 16},
+		{Name: "ah", Doc: "UD: address handle", Lo: 112, Width: 16},
 		{Name: "remote_addr", Doc: "", Lo: 128, Width: 64},
-		{Name: "rkey", Doc: "", Lo: 192, Width: 32},
+		{Name: "rkey", Doc: "UD: Q_Key; with its high bit set the QP's own is sent", Lo: 192, Width: 32},
+		{Name: "remote_qpn", Doc: "UD: QP to send to", Lo: 224, Width: 24},
 		{Name: "sge[0].addr", Doc: "virtual address in the MR of lkey", Lo: 256, Width: 64},
 		{Name: "sge[0].length", Doc: "bytes, at most 2^31", Lo: 320, Width: 32},
 		{Name: "sge[0].lkey", Doc: "", Lo: 352, Width: 32},
@@ -372,6 +380,8 @@ var layouts = []Layout{
 		{Name: "hop_limit", Doc: "", Lo: 512, Width: 8},
 		{Name: "traffic_class", Doc: "DSCP and ECN", Lo: 520, Width: 8},
 		{Name: "flow_label", Doc: "", Lo: 544, Width: 24},
+		{Name: "gsi", Doc: "UD: this QP is QP1 on the wire (create only; one at a time)", Lo: 568, Width: 1},
+		{Name: "qkey", Doc: "UD: Q_Key that a received packet must have", Lo: 576, Width: 32},
 		{Name: "sgid", Doc: "our address; IPv4 as ::ffff:a.b.c.d", Lo: 640, Width: 128},
 		{Name: "dgid", Doc: "the peer's address", Lo: 768, Width: 128},
 		{Name: "next_psn", Doc: "query: next PSN to send", Lo: 1024, Width: 24},
@@ -384,11 +394,24 @@ var layouts = []Layout{
 		{Name: "rq_pi", Doc: "query: receive producer index last rung", Lo: 1200, Width: 16},
 		{Name: "rq_ci", Doc: "query: receive WQEs taken for a message or flushed", Lo: 1216, Width: 16},
 	}},
+	{Name: "ah_entry", Doc: "Address handle: how packets of UD work requests reach their destination.", Size: 64, Fields: []Field{
+		{Name: "pd", Doc: "", Lo: 0, Width: 24},
+		{Name: "ipv6", Doc: "1: IPv6 headers; 0: IPv4 from the last 4 bytes of the GIDs", Lo: 24, Width: 1},
+		{Name: "vlan", Doc: "1: send vlan_tci in an 802.1Q tag", Lo: 25, Width: 1},
+		{Name: "hop_limit", Doc: "", Lo: 32, Width: 8},
+		{Name: "traffic_class", Doc: "DSCP and ECN", Lo: 40, Width: 8},
+		{Name: "vlan_tci", Doc: "", Lo: 48, Width: 16},
+		{Name: "dmac", Doc: "", Lo: 64, Width: 48},
+		{Name: "udp_sport", Doc: "", Lo: 112, Width: 16},
+		{Name: "flow_label", Doc: "", Lo: 128, Width: 24},
+		{Name: "sgid", Doc: "our address", Lo: 256, Width: 128},
+		{Name: "dgid", Doc: "the peer's address", Lo: 384, Width: 128},
+	}},
 	{Name: "cmd_header", Doc: "Head of a command slot (256 bytes; the object's layout follows at offset 16).", Size: 16, Fields: []Field{
 		{Name: "opcode", Doc: "", Lo: 0, Width: 8, Enum: func(v uint64) string { return CmdOpcode(v).String() }},
 		{Name: "notify", Doc: "make an event of type command when it is answered", Lo: 8, Width: 1},
 		{Name: "seq", Doc: "echoed in the response", Lo: 16, Width: 16},
-		{Name: "object", Doc: "QPN, CQN, EQN or MR index", Lo: 32, Width: 32},
+		{Name: "object", Doc: "QPN, CQN, EQN, MR or AH index", Lo: 32, Width: 32},
 	}},
 	{Name: "rsp_header", Doc: "Head of a response slot (256 bytes; a query's layout follows at offset 16). Written whole; poll seq and phase.", Size: 16, Fields: []Field{
 		{Name: "status", Doc: "", Lo: 0, Width: 8, Enum: func(v uint64) string { return CmdStatus(v).String() }},
@@ -409,6 +432,7 @@ var layouts = []Layout{
 		{Name: "max_frame", Doc: "bytes", Lo: 256, Width: 32},
 		{Name: "num_eq", Doc: "", Lo: 288, Width: 32},
 		{Name: "num_vectors", Doc: "interrupt vectors", Lo: 320, Width: 32},
+		{Name: "num_ah", Doc: "address handles", Lo: 384, Width: 32},
 	}},
 	{Name: "rx_verdict", Doc: "What the receive front end says of one frame, on rnic_core's verdict port: one per frame, in order of arrival. Fields that lie behind the point where the frame was refused are not defined.", Size: 128, Fields: []Field{
 		{Name: "reason", Doc: "", Lo: 0, Width: 8, Enum: func(v uint64) string { return DropReason(v).String() }},
@@ -420,6 +444,7 @@ var layouts = []Layout{
 		{Name: "fecn", Doc: "", Lo: 36, Width: 1},
 		{Name: "becn", Doc: "", Lo: 37, Width: 1},
 		{Name: "ack_req", Doc: "", Lo: 38, Width: 1},
+		{Name: "raw", Doc: "not RoCEv2: goes to the raw packet QP; reason is none", Lo: 39, Width: 1},
 		{Name: "tos", Doc: "DSCP and ECN", Lo: 40, Width: 8},
 		{Name: "ttl", Doc: "", Lo: 48, Width: 8},
 		{Name: "bth_flags", Doc: "BTH byte 1: SE, M, PadCnt, TVer", Lo: 56, Width: 8},

@@ -156,7 +156,7 @@ func (cq *CQ) pollLocked(wcs []WC) (int, error) {
 		if cqe.Opcode == regs.CQEOpcodeRecv || cqe.Opcode == regs.CQEOpcodeRecvRDMAImm {
 			wcs[n].WRID = qp.retireRecv(cqe.Index)
 			wcs[n].ByteLen, wcs[n].SrcQP = cqe.ByteLen, cqe.SrcQP
-			wcs[n].WithImm = cqe.WithImm
+			wcs[n].WithImm, wcs[n].GRH = cqe.WithImm, cqe.WithGRH
 			if cqe.WithImm {
 				wcs[n].Imm = bits.ReverseBytes32(cqe.Imm)
 			}

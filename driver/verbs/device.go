@@ -29,6 +29,7 @@ type DeviceAttr struct {
 	MaxMR        int    // MRs
 	MaxEQ        int    // event queues: one for asynchronous events, one for CQs without Channel, one per Channel
 	MaxVectors   int    // interrupt vectors
+	MaxAH        int    // address handles
 	FirstQPN     uint32 // QPNs run from here to FirstQPN+MaxQP-1
 	MaxSGE       int    // SGEs of a send work request
 	MaxQPWR      int    // slots of the largest send queue
@@ -58,6 +59,7 @@ type Device struct {
 	cqn    idAllocator
 	mrn    idAllocator
 	eqn    idAllocator // of channels, from EQ 1 on
+	ahn    idAllocator
 	// variants are the low bytes of the keys last made, by MR index.
 	variants []uint8
 
@@ -115,6 +117,7 @@ func NewDevice(p pcie.Device, cfg Config) (*Device, error) {
 	d.qpn.limit = uint32(d.attr.MaxQP)
 	d.cqn.limit = uint32(d.attr.MaxCQ)
 	d.mrn.limit = uint32(d.attr.MaxMR)
+	d.ahn.limit = uint32(d.attr.MaxAH)
 	d.cqByN = make([]atomic.Pointer[CQ], d.attr.MaxCQ)
 	d.eqn.limit = uint32(d.attr.MaxEQ) - 1
 	if err := d.startEvents(d.attr.MaxVectors); err != nil {
@@ -198,7 +201,7 @@ func (d *Device) AllocPD() (*PD, error) {
 	for range maxPD {
 		d.nextPD = (d.nextPD + 1) & maxPD
 		if _, used := d.pds[d.nextPD]; !used {
-			pd := &PD{dev: d, id: d.nextPD, mrs: map[uint32]*MR{}, qps: map[uint32]*QP{}}
+			pd := &PD{dev: d, id: d.nextPD, mrs: map[uint32]*MR{}, qps: map[uint32]*QP{}, ahs: map[uint32]*AH{}}
 			d.pds[pd.id] = pd
 			return pd, nil
 		}
@@ -212,8 +215,9 @@ const maxPD = 1<<24 - 1
 type PD struct {
 	dev *Device
 	id  uint32
-	mrs map[uint32]*MR // both guarded by dev.mu
+	mrs map[uint32]*MR // all guarded by dev.mu
 	qps map[uint32]*QP
+	ahs map[uint32]*AH
 }
 
 // Close frees the PD. Corresponds to ibv_dealloc_pd(3).
@@ -228,6 +232,9 @@ func (pd *PD) Close() error {
 	}
 	for _, mr := range pd.mrs {
 		return &Error{Verb: "dealloc_pd", Attr: "MR with lkey", Got: fmt.Sprintf("0x%x", mr.key), Err: ErrBusy, Hint: "close it first"}
+	}
+	for _, ah := range pd.ahs {
+		return &Error{Verb: "dealloc_pd", Attr: "AH", Got: ah.index, Err: ErrBusy, Hint: "close it first"}
 	}
 	delete(pd.dev.pds, pd.id)
 	return nil

@@ -16,6 +16,7 @@ import (
 // QPConfig describes a QP to make. Corresponds to struct ibv_qp_init_attr.
 type QPConfig struct {
 	Type   QPType // 0: TypeRC
+	GSI    bool   // of type TypeUD: this QP is QP1 on the wire; one at a time
 	SendCQ *CQ
 	RecvCQ *CQ // nil: SendCQ
 	// MaxSendWR is the number of work requests that may be unfinished; the ring is the next power of two.
@@ -79,7 +80,10 @@ func (pd *PD) CreateQP(cfg QPConfig) (*QP, error) {
 		cfg.Type = TypeRC
 	}
 	if _, ok := transitionsOf[cfg.Type]; !ok {
-		return nil, &Error{Verb: verb, Attr: "Type", Got: cfg.Type, Limit: "RC, UC", Err: ErrNotSupported}
+		return nil, &Error{Verb: verb, Attr: "Type", Got: cfg.Type, Limit: "RC, UC, UD, RAW_PACKET", Err: ErrNotSupported}
+	}
+	if cfg.GSI && cfg.Type != TypeUD {
+		return nil, &Error{Verb: verb, Attr: "GSI", Got: cfg.Type, Limit: TypeUD, Err: ErrInvalid}
 	}
 	if cfg.MaxSendSGE == 0 {
 		cfg.MaxSendSGE = 1
@@ -120,6 +124,9 @@ func (pd *PD) CreateQP(cfg QPConfig) (*QP, error) {
 	qp.ctx = regs.QPContext{State: regs.QPStateReset, QPType: regs.QPType(cfg.Type), PathMTU: regs.MTUM1024, PD: pd.id,
 		SendCQN: cfg.SendCQ.cqn, RecvCQN: cfg.RecvCQ.cqn, PKey: 0xffff,
 		SQAddr: dma.IOVA(), LogSQSize: qp.logSQ, SQStride128: qp.stride == 128}
+	if cfg.GSI {
+		qp.ctx.GSI, qp.ctx.QKey = true, GSIQKey
+	}
 	if err := qp.makeRecv(); err != nil {
 		d.qpn.free(id)
 		return nil, joinClose(err, dma.Close)
@@ -202,6 +209,14 @@ func (qp *QP) post(wr *SendWR) error {
 	default:
 		return &Error{Verb: verb, Attr: "Opcode", Got: wr.Opcode, Limit: "RDMA_WRITE, RDMA_WRITE_WITH_IMM, SEND, SEND_WITH_IMM", Err: ErrNotSupported}
 	}
+	if qp.cfg.Type == TypeUD {
+		if err := qp.checkDatagram(wr); err != nil {
+			return err
+		}
+	}
+	if qp.cfg.Type == TypeRawPacket && wr.Opcode != OpSend && wr.Opcode != OpNop {
+		return &Error{Verb: verb, Attr: "Opcode", Got: wr.Opcode, Limit: "SEND on RAW_PACKET", Err: ErrNotSupported}
+	}
 	inline := wr.inline()
 	if inline {
 		if err := qp.checkInlineWR(wr); err != nil {
@@ -215,7 +230,14 @@ func (qp *QP) post(wr *SendWR) error {
 	for i := range wr.SGEs {
 		total += uint64(wr.SGEs[i].Length)
 	}
-	if limit := qp.pd.dev.attr.MaxMsgSize; total > limit {
+	limit := qp.pd.dev.attr.MaxMsgSize
+	switch qp.cfg.Type {
+	case TypeUD:
+		limit = uint64(MTU(qp.ctx.PathMTU).Bytes())
+	case TypeRawPacket:
+		limit = MaxRawFrame
+	}
+	if total > limit {
 		return &Error{Verb: verb, Attr: "message length", Got: total, Limit: limit, Err: ErrLimit}
 	}
 	if int(qp.pi-qp.ci) >= qp.cfg.MaxSendWR {
@@ -230,6 +252,9 @@ func (qp *QP) post(wr *SendWR) error {
 		w.SGE[i] = regs.SGE{Addr: s.Addr, Length: s.Length, LKey: s.LKey}
 	}
 	w.InlineData, w.InlineLen = inline, uint16(len(wr.Inline))
+	if qp.cfg.Type == TypeUD && wr.AH != nil {
+		w.AH, w.RemoteQPN, w.RKey = uint16(wr.AH.index), wr.RemoteQPN, wr.RemoteQKey
+	}
 	w.Marshal(qp.buf[:])
 	if inline {
 		copy(qp.buf[inlineOffset:], wr.Inline)
@@ -238,6 +263,23 @@ func (qp *QP) post(wr *SendWR) error {
 	copy(qp.ring[slot*qp.stride:][:qp.stride], qp.buf[:])
 	qp.wrid[slot] = wr.WRID
 	qp.pi++
+	return nil
+}
+
+// checkDatagram checks what only UD work requests have.
+func (qp *QP) checkDatagram(wr *SendWR) error {
+	const verb = "post_send"
+	switch {
+	case wr.Opcode == OpNop:
+	case wr.Opcode != OpSend && wr.Opcode != OpSendImm:
+		return &Error{Verb: verb, Attr: "Opcode", Got: wr.Opcode, Limit: "SEND, SEND_WITH_IMM on UD", Err: ErrNotSupported}
+	case wr.AH == nil:
+		return &Error{Verb: verb, Attr: "AH", Err: ErrInvalid, Hint: "a UD work request needs an address handle, see PD.CreateAH"}
+	case wr.AH.pd != qp.pd:
+		return &Error{Verb: verb, Attr: "AH", Got: wr.AH.index, Err: ErrInvalid, Hint: "it belongs to another PD"}
+	case wr.RemoteQPN >= 1<<24:
+		return &Error{Verb: verb, Attr: "RemoteQPN", Got: wr.RemoteQPN, Limit: "24 bits", Err: ErrLimit}
+	}
 	return nil
 }
 
@@ -261,6 +303,26 @@ type AHAttr struct {
 	VLAN         *uint16          // 802.1Q tag control: PCP 15:13, DEI 12, VID 11:0; nil: no tag
 }
 
+func (a *AHAttr) check(verb, prefix string, sgid GID) error {
+	if len(a.DMAC) != 6 {
+		return &Error{Verb: verb, Attr: prefix + "DMAC", Got: a.DMAC, Limit: "6 bytes", Err: ErrInvalid}
+	}
+	if sgid.IsIPv4() != a.DGID.IsIPv4() {
+		return &Error{Verb: verb, Attr: prefix + "DGID", Got: a.DGID, Limit: "the address family of the local GID " + sgid.String(), Err: ErrInvalid}
+	}
+	if a.FlowLabel >= 1<<20 {
+		return &Error{Verb: verb, Attr: prefix + "FlowLabel", Got: a.FlowLabel, Limit: "20 bits", Err: ErrLimit}
+	}
+	return nil
+}
+
+func (a *AHAttr) hopLimit() uint8 {
+	if a.HopLimit == 0 {
+		return 64
+	}
+	return a.HopLimit
+}
+
 // QPAttr carries the attributes of a transition; nil fields are not changed. Corresponds to struct
 // ibv_qp_attr with its mask.
 type QPAttr struct {
@@ -277,6 +339,7 @@ type QPAttr struct {
 	RNRRetry        *uint8 // 0 to 7
 	MaxRdAtomic     *uint8
 	MaxDestRdAtomic *uint8
+	QKey            *uint32 // UD: that received packets must have
 }
 
 // Of gives a pointer to v, for the fields of QPAttr.
@@ -296,15 +359,16 @@ const (
 	attrRNRRetry
 	attrMaxRdAtomic
 	attrMaxDestRdAtomic
+	attrQKey
 )
 
 var attrNames = [...]string{"Access", "PathMTU", "DestQPN", "RQPSN", "SQPSN", "AH", "MinRNRTimer", "Timeout",
-	"RetryCnt", "RNRRetry", "MaxRdAtomic", "MaxDestRdAtomic"}
+	"RetryCnt", "RNRRetry", "MaxRdAtomic", "MaxDestRdAtomic", "QKey"}
 
 func (a *QPAttr) mask() (m uint) {
 	for i, set := range [...]bool{a.Access != nil, a.PathMTU != nil, a.DestQPN != nil, a.RQPSN != nil, a.SQPSN != nil,
 		a.AH != nil, a.MinRNRTimer != nil, a.Timeout != nil, a.RetryCnt != nil, a.RNRRetry != nil,
-		a.MaxRdAtomic != nil, a.MaxDestRdAtomic != nil} {
+		a.MaxRdAtomic != nil, a.MaxDestRdAtomic != nil, a.QKey != nil} {
 		if set {
 			m |= 1 << i
 		}
@@ -331,7 +395,7 @@ type transition struct{ from, to QPState }
 // table of ibv_modify_qp(3)). To RESET and ERR from any state without attributes.
 type transitionTable map[transition]struct{ required, optional uint }
 
-var transitionsOf = map[QPType]transitionTable{TypeRC: rcTransitions, TypeUC: ucTransitions}
+var transitionsOf = map[QPType]transitionTable{TypeRC: rcTransitions, TypeUC: ucTransitions, TypeUD: udTransitions, TypeRawPacket: rawTransitions}
 
 var rcTransitions = transitionTable{
 	{StateReset, StateInit}: {attrAccess, 0},
@@ -353,6 +417,24 @@ var ucTransitions = transitionTable{
 	{StateRTS, StateRTS}:    {0, attrAccess},
 	{StateRTS, StateSQD}:    {0, 0},
 	{StateSQD, StateRTS}:    {0, attrAccess},
+}
+
+var udTransitions = transitionTable{
+	{StateReset, StateInit}: {attrQKey, 0},
+	{StateInit, StateInit}:  {0, attrQKey},
+	{StateInit, StateRTR}:   {0, attrQKey | attrPathMTU},
+	{StateRTR, StateRTS}:    {attrSQPSN, attrQKey},
+	{StateRTS, StateRTS}:    {0, attrQKey},
+	{StateRTS, StateSQD}:    {0, 0},
+	{StateSQD, StateRTS}:    {0, attrQKey},
+}
+
+var rawTransitions = transitionTable{
+	{StateReset, StateInit}: {},
+	{StateInit, StateRTR}:   {},
+	{StateRTR, StateRTS}:    {},
+	{StateRTS, StateSQD}:    {},
+	{StateSQD, StateRTS}:    {},
 }
 
 // Modify changes attributes and, when attr.State is set, the state. A transition that the state table
@@ -457,6 +539,7 @@ func (qp *QP) apply(a *QPAttr) error {
 	set(&c.RNRRetry, a.RNRRetry)
 	set(&c.MaxRdAtomic, a.MaxRdAtomic)
 	set(&c.MaxDestRdAtomic, a.MaxDestRdAtomic)
+	set(&c.QKey, a.QKey)
 	if a.AH != nil {
 		return qp.applyAH(a.AH)
 	}
@@ -470,27 +553,16 @@ func set[T any](dst, src *T) {
 }
 
 func (qp *QP) applyAH(ah *AHAttr) error {
-	const verb = "modify_qp"
-	d := qp.pd.dev
-	sgid := d.GID()
-	if len(ah.DMAC) != 6 {
-		return &Error{Verb: verb, Attr: "AH.DMAC", Got: ah.DMAC, Limit: "6 bytes", Err: ErrInvalid}
-	}
-	if sgid.IsIPv4() != ah.DGID.IsIPv4() {
-		return &Error{Verb: verb, Attr: "AH.DGID", Got: ah.DGID, Limit: "the address family of the local GID " + sgid.String(), Err: ErrInvalid}
-	}
-	if ah.FlowLabel >= 1<<20 {
-		return &Error{Verb: verb, Attr: "AH.FlowLabel", Got: ah.FlowLabel, Limit: "20 bits", Err: ErrLimit}
+	sgid := qp.pd.dev.GID()
+	if err := ah.check("modify_qp", "AH.", sgid); err != nil {
+		return err
 	}
 	c := &qp.ctx
 	c.IPv6 = !sgid.IsIPv4()
 	c.SGID, c.DGID = sgid, ah.DGID
 	copy(c.DMAC[:], ah.DMAC)
 	c.TrafficClass, c.FlowLabel = ah.TrafficClass, ah.FlowLabel
-	c.HopLimit = ah.HopLimit
-	if c.HopLimit == 0 {
-		c.HopLimit = 64
-	}
+	c.HopLimit = ah.hopLimit()
 	c.VLAN = ah.VLAN != nil
 	c.VLANTCI = 0
 	set(&c.VLANTCI, ah.VLAN)

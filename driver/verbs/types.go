@@ -77,6 +77,18 @@ const (
 	// TypeUC is the unreliable connection: SEND and RDMA WRITE without acknowledges. A work request completes when its
 	// last packet was sent. A message that lost a packet does not complete a receive; the next one takes its place.
 	TypeUC QPType = 3
+	// TypeUD is the unreliable datagram: SENDs of one packet to any peer (SendWR.AH), from any peer with the right Q_Key. A
+	// receive begins with 40 bytes for the GRH; one that is too small for a packet is kept for the next.
+	TypeUD QPType = 4
+	// TypeRawPacket sends and receives whole Ethernet frames (14 to MaxRawFrame bytes, without FCS): it gets those that are for this
+	// port, a group or everybody and are not RoCEv2, one per receive. There is one at a time.
+	TypeRawPacket QPType = 8
+)
+
+// Lengths of the frames of a raw packet QP.
+const (
+	MinRawFrame = 14
+	MaxRawFrame = 4096
 )
 
 // String gives the abbreviation of the specification.
@@ -86,6 +98,10 @@ func (t QPType) String() string {
 		return "RC"
 	case TypeUC:
 		return "UC"
+	case TypeUD:
+		return "UD"
+	case TypeRawPacket:
+		return "RAW_PACKET"
 	}
 	return fmt.Sprintf("QPType(%d)", uint8(t))
 }
@@ -185,6 +201,10 @@ type SendWR struct {
 	SGEs       []SGE  // at most QPConfig.MaxSendSGE
 	RemoteAddr uint64 // virtual address in the peer's MR
 	RKey       uint32
+	// On UD: how to reach the peer, its QP, and the Q_Key that QP expects; with its high bit set the sending QP's own Q_Key is sent instead.
+	AH         *AH
+	RemoteQPN  uint32
+	RemoteQKey uint32
 	// Imm is the immediate data of OpSendImm and OpRDMAWriteImm as a number: its high byte goes to the wire
 	// first, so that it equals ntohl(imm_data) of a peer that uses ibv_post_recv(3).
 	Imm uint32
@@ -268,6 +288,7 @@ type WC struct {
 	Imm       uint32 // of a receive: immediate data as a number, see SendWR.Imm; valid if WithImm
 	SrcQP     uint32 // of a receive: the peer's QPN
 	WithImm   bool
+	GRH       bool   // of a receive: it begins with a GRH of 40 bytes, which ByteLen counts
 	Syndrome  uint8  // AETH syndrome of the NAK that failed the work request, else 0
 	Timestamp uint64 // device clock cycles, see DeviceAttr
 }

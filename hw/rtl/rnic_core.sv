@@ -220,6 +220,22 @@ module rnic_core
     .cmd_mr_i(mr_cmd_mr), .cmd_rsp_valid_o(mr_cmd_rsp_valid), .cmd_rsp_o(mr_cmd_rsp)
   );
 
+  logic          ah_cmd_valid, ah_cmd_we, ah_cmd_rsp_valid, gsi_valid;
+  ah_idx_t       ah_cmd_idx;
+  ah_t           ah_cmd_ah, ah_cmd_rsp;
+  logic    [1:0] ah_req_valid, ah_rsp_valid;  // requester, egress
+  ah_idx_t [1:0] ah_req_idx;
+  ah_t     [1:0] ah_rsp;
+  qp_idx_t       gsi_idx, raw_idx;
+  logic          raw_valid, raw_rx;
+
+  ah_table u_ah_table (
+    .clk_i, .rst_ni(core_rst_n),
+    .req_valid_i(ah_req_valid), .req_idx_i(ah_req_idx), .rsp_valid_o(ah_rsp_valid), .rsp_o(ah_rsp),
+    .cmd_valid_i(ah_cmd_valid), .cmd_we_i(ah_cmd_we), .cmd_idx_i(ah_cmd_idx), .cmd_ah_i(ah_cmd_ah),
+    .cmd_rsp_valid_o(ah_cmd_rsp_valid), .cmd_rsp_o(ah_cmd_rsp)
+  );
+
   // ---- AXI --------------------------------------------------------------------------------------
   logic [NumRdClients-1:0]       ar_valid, ar_ready, r_valid;
   logic [NumRdClients-1:0][63:0] ar_addr;
@@ -259,7 +275,12 @@ module rnic_core
   rx_meta_t                   meta;
   logic                       pcmd_valid, pcmd_ready;
   payload_cmd_e               pcmd;
-  logic                       rxpl_valid, rxpl_ready, rxpl_last;
+  logic                       grh_valid, grh_ready;
+  rx_grh_t                    grh;
+  logic                       rxpl_valid, rxpl_ready, rxpl_last, wrpl_valid, wrpl_ready, wrpl_last;
+  logic [DataW-1:0]           wrpl_data;
+  logic [LaneW-1:0]           wrpl_off;
+  logic [LaneW:0]             wrpl_cnt;
   logic [DataW-1:0]           rxpl_data;
   logic [LaneW-1:0]           rxpl_off;
   logic [LaneW:0]             rxpl_cnt;
@@ -267,7 +288,7 @@ module rnic_core
 
   rx_frontend #(.DataW(DataW)) u_rx_frontend (
     .clk_i, .rst_ni(core_rst_n),
-    .enable_i(enable), .promisc_i(reg2hw.rx_ctrl.promisc), .mac_addr_i(reg2hw.mac_addr.addr),
+    .enable_i(enable), .promisc_i(reg2hw.rx_ctrl.promisc), .raw_en_i(raw_rx), .mac_addr_i(reg2hw.mac_addr.addr),
     .rx_valid_i(rx_valid_i && !rx_skip), .rx_data_i, .rx_keep_i, .rx_last_i, .rx_user_i,
     .meta_valid_o(meta_valid), .meta_ready_i(meta_ready), .meta_o(meta),
     .pcmd_valid_i(pcmd_valid), .pcmd_ready_o(pcmd_ready), .pcmd_i(pcmd),
@@ -344,8 +365,11 @@ module rnic_core
 
   rx_transport u_rx_transport (
     .clk_i, .rst_ni(core_rst_n), .coalesce_i(reg2hw.ack_ctrl.coalesce),
+    .gsi_valid_i(gsi_valid), .gsi_idx_i(gsi_idx),
+    .raw_valid_i(raw_valid), .raw_idx_i(raw_idx),
     .meta_valid_i(meta_valid), .meta_ready_o(meta_ready), .meta_i(meta),
     .pcmd_valid_o(pcmd_valid), .pcmd_ready_i(pcmd_ready), .pcmd_o(pcmd),
+    .grh_valid_o(grh_valid), .grh_ready_i(grh_ready), .grh_o(grh),
     .qp_req_valid_o(qp_req_valid[0]), .qp_req_ready_i(qp_req_ready[0]),
     .qp_req_idx_o(qp_req_idx[0]), .qp_rsp_valid_i(qp_rsp_valid[0]), .qp_rsp_i(qp_rsp[0]),
     .mr_req_valid_o(mr_req_valid[0]), .mr_req_ready_i(mr_req_ready[0]),
@@ -372,11 +396,20 @@ module rnic_core
   logic        ev_rx_bytes_valid, ev_rx_message, ev_rx_send, ev_wr_axi_err, ev_nak_op, ev_stall_rx_dma;
   logic [12:0] ev_rx_bytes;
 
+  grh_insert #(.DataW(DataW)) u_grh_insert (
+    .clk_i, .rst_ni(core_rst_n),
+    .grh_valid_i(grh_valid), .grh_ready_o(grh_ready), .grh_i(grh),
+    .pl_valid_i(rxpl_valid), .pl_ready_o(rxpl_ready), .pl_data_i(rxpl_data),
+    .pl_off_i(rxpl_off), .pl_cnt_i(rxpl_cnt), .pl_last_i(rxpl_last),
+    .pl_valid_o(wrpl_valid), .pl_ready_i(wrpl_ready), .pl_data_o(wrpl_data),
+    .pl_off_o(wrpl_off), .pl_cnt_o(wrpl_cnt), .pl_last_o(wrpl_last)
+  );
+
   rx_payload_writer #(.DataW(DataW)) u_rx_payload_writer (
     .clk_i, .rst_ni(core_rst_n),
     .wr_valid_i(wr_valid), .wr_ready_o(wr_ready), .wr_i(wr),
-    .pl_valid_i(rxpl_valid), .pl_ready_o(rxpl_ready), .pl_data_i(rxpl_data),
-    .pl_off_i(rxpl_off), .pl_cnt_i(rxpl_cnt), .pl_last_i(rxpl_last),
+    .pl_valid_i(wrpl_valid), .pl_ready_o(wrpl_ready), .pl_data_i(wrpl_data),
+    .pl_off_i(wrpl_off), .pl_cnt_i(wrpl_cnt), .pl_last_i(wrpl_last),
     .aw_valid_o(aw_valid[WrPayload]), .aw_ready_i(aw_ready[WrPayload]),
     .aw_addr_o(aw_addr[WrPayload]), .aw_len_o(aw_len[WrPayload]),
     .w_valid_o(w_valid[WrPayload]), .w_ready_i(w_ready[WrPayload]),
@@ -441,6 +474,8 @@ module rnic_core
     .qpb_req_idx_o(qp_req_idx[3]), .qpb_rsp_valid_i(qp_rsp_valid[3]), .qpb_rsp_i(qp_rsp[3]),
     .qpc_req_valid_o(qp_req_valid[4]), .qpc_req_ready_i(qp_req_ready[4]),
     .qpc_req_idx_o(qp_req_idx[4]), .qpc_rsp_valid_i(qp_rsp_valid[4]), .qpc_rsp_i(qp_rsp[4]),
+    .ah_req_valid_o(ah_req_valid[0]), .ah_req_idx_o(ah_req_idx[0]),
+    .ah_rsp_valid_i(ah_rsp_valid[0]), .ah_rsp_i(ah_rsp[0]),
     .mr_req_valid_o(mr_req_valid[1]), .mr_req_ready_i(mr_req_ready[1]),
     .mr_req_idx_o(mr_req_idx[1]), .mr_rsp_valid_i(mr_rsp_valid[1]), .mr_rsp_i(mr_rsp[1]),
     .ar_valid_o(ar_valid[RdWqe]), .ar_ready_i(ar_ready[RdWqe]),
@@ -488,7 +523,7 @@ module rnic_core
 
   logic        ev_frame_valid, ev_abort, ev_stall_mac, ev_stall_read;
   logic [15:0] ev_frame_len;
-  logic [1:0]  ev_frame_kind;
+  logic [2:0]  ev_frame_kind;
 
   tx_egress #(.DataW(DataW)) u_tx_egress (
     .clk_i, .rst_ni(core_rst_n),
@@ -499,6 +534,8 @@ module rnic_core
     .pl_cnt_i(txpl_cnt), .pl_last_i(txpl_last), .pl_err_i(txpl_err),
     .qp_req_valid_o(qp_req_valid[1]), .qp_req_ready_i(qp_req_ready[1]),
     .qp_req_idx_o(qp_req_idx[1]), .qp_rsp_valid_i(qp_rsp_valid[1]), .qp_rsp_i(qp_rsp[1]),
+    .ah_req_valid_o(ah_req_valid[1]), .ah_req_idx_o(ah_req_idx[1]),
+    .ah_rsp_valid_i(ah_rsp_valid[1]), .ah_rsp_i(ah_rsp[1]),
     .tx_valid_o(tx_valid), .tx_ready_i(tx_ready_i && tx_valid_o), .tx_data_o, .tx_keep_o,
     .tx_last_o, .tx_user_o,
     .err_valid_o(txerr_valid), .err_ready_i(txerr_ready), .err_o(txerr),
@@ -648,6 +685,10 @@ module rnic_core
     .qp_cmd_rsp_i(qp_cmd_rsp),
     .mr_cmd_valid_o(mr_cmd_valid), .mr_cmd_we_o(mr_cmd_we), .mr_cmd_idx_o(mr_cmd_idx),
     .mr_cmd_mr_o(mr_cmd_mr), .mr_cmd_rsp_valid_i(mr_cmd_rsp_valid), .mr_cmd_rsp_i(mr_cmd_rsp),
+    .ah_cmd_valid_o(ah_cmd_valid), .ah_cmd_we_o(ah_cmd_we), .ah_cmd_idx_o(ah_cmd_idx),
+    .ah_cmd_ah_o(ah_cmd_ah), .ah_cmd_rsp_valid_i(ah_cmd_rsp_valid), .ah_cmd_rsp_i(ah_cmd_rsp),
+    .gsi_valid_o(gsi_valid), .gsi_idx_o(gsi_idx),
+    .raw_valid_o(raw_valid), .raw_idx_o(raw_idx), .raw_rx_o(raw_rx),
     .cq_cmd_valid_o(cq_cmd_valid), .cq_cmd_ready_i(cq_cmd_ready), .cq_cmd_op_o(cq_cmd_op),
     .cq_cmd_idx_o(cq_cmd_idx), .cq_cmd_addr_o(cq_cmd_addr),
     .cq_cmd_log_size_o(cq_cmd_log_size), .cq_cmd_eqn_o(cq_cmd_eqn), .cq_cmd_mod_o(cq_cmd_mod),

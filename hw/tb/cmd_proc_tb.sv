@@ -12,7 +12,8 @@ module cmd_proc_tb #(
       rnic_regs_pkg::CmdOpcodeQueryCq, rnic_regs_pkg::CmdOpcodeDestroyCq, rnic_regs_pkg::CmdOpcodeCreateQp,
       rnic_regs_pkg::CmdOpcodeModifyQp, rnic_regs_pkg::CmdOpcodeQueryQp, rnic_regs_pkg::CmdOpcodeDestroyQp,
       rnic_regs_pkg::CmdOpcodeModifyCq, rnic_regs_pkg::CmdOpcodeCreateEq, rnic_regs_pkg::CmdOpcodeQueryEq,
-      rnic_regs_pkg::CmdOpcodeDestroyEq;
+      rnic_regs_pkg::CmdOpcodeDestroyEq,
+      rnic_regs_pkg::CmdOpcodeCreateAh, rnic_regs_pkg::CmdOpcodeQueryAh, rnic_regs_pkg::CmdOpcodeDestroyAh;
   localparam int NumDrain = 3;
   localparam logic [63:0] CmdBase = 64'h0000_0001_0000_0300;
   localparam logic [63:0] RspBase = 64'h0000_0002_0001_0100;
@@ -48,6 +49,12 @@ module cmd_proc_tb #(
   logic mr_cmd_valid, mr_cmd_we, mr_cmd_rsp_valid;
   mr_idx_t mr_cmd_idx;
   mr_t mr_cmd_mr, mr_cmd_rsp;
+  logic ah_cmd_valid, ah_cmd_we, ah_cmd_rsp_valid, gsi_valid;
+  ah_idx_t ah_cmd_idx;
+  ah_t ah_cmd_ah, ah_cmd_rsp;
+  qp_idx_t gsi_idx, raw_idx;
+  logic raw_valid, raw_rx;
+  rnic_regs_pkg::ah_entry_t hent, hgot;
   logic cq_cmd_valid, cq_cmd_ready, cq_cmd_rsp_valid;
   cq_cmd_e cq_cmd_op;
   cq_idx_t cq_cmd_idx;
@@ -87,6 +94,9 @@ module cmd_proc_tb #(
     .qp_cmd_rsp_ok_i(qp_cmd_rsp_ok), .qp_cmd_rsp_i(qp_cmd_rsp),
     .mr_cmd_valid_o(mr_cmd_valid), .mr_cmd_we_o(mr_cmd_we), .mr_cmd_idx_o(mr_cmd_idx), .mr_cmd_mr_o(mr_cmd_mr),
     .mr_cmd_rsp_valid_i(mr_cmd_rsp_valid), .mr_cmd_rsp_i(mr_cmd_rsp),
+    .ah_cmd_valid_o(ah_cmd_valid), .ah_cmd_we_o(ah_cmd_we), .ah_cmd_idx_o(ah_cmd_idx), .ah_cmd_ah_o(ah_cmd_ah),
+    .ah_cmd_rsp_valid_i(ah_cmd_rsp_valid), .ah_cmd_rsp_i(ah_cmd_rsp), .gsi_valid_o(gsi_valid), .gsi_idx_o(gsi_idx),
+    .raw_valid_o(raw_valid), .raw_idx_o(raw_idx), .raw_rx_o(raw_rx),
     .cq_cmd_valid_o(cq_cmd_valid), .cq_cmd_ready_i(cq_cmd_ready), .cq_cmd_op_o(cq_cmd_op),
     .cq_cmd_idx_o(cq_cmd_idx), .cq_cmd_addr_o(cq_cmd_addr), .cq_cmd_log_size_o(cq_cmd_log_size),
     .cq_cmd_eqn_o(cq_cmd_eqn), .cq_cmd_mod_o(cq_cmd_mod),
@@ -122,6 +132,9 @@ module cmd_proc_tb #(
     .rsp_valid_o(mr_rsp_valid), .rsp_o(mr_rsp),
     .cmd_valid_i(mr_cmd_valid), .cmd_we_i(mr_cmd_we), .cmd_idx_i(mr_cmd_idx), .cmd_mr_i(mr_cmd_mr),
     .cmd_rsp_valid_o(mr_cmd_rsp_valid), .cmd_rsp_o(mr_cmd_rsp));
+  ah_table u_ahs (.clk_i(clk), .rst_ni(rst_n), .req_valid_i('0), .req_idx_i('0), .rsp_valid_o(), .rsp_o(),
+    .cmd_valid_i(ah_cmd_valid), .cmd_we_i(ah_cmd_we), .cmd_idx_i(ah_cmd_idx), .cmd_ah_i(ah_cmd_ah),
+    .cmd_rsp_valid_o(ah_cmd_rsp_valid), .cmd_rsp_o(ah_cmd_rsp));
   logic cqe_ready, db_ready;
   logic [6:0] cqe_ev;
   cqe_writer #(.DataW(DataW)) u_cqe (
@@ -299,6 +312,7 @@ module cmd_proc_tb #(
       BaseMr: t_body = 1536'(mc);
       BaseCq: t_body = 1536'(cc);
       BaseEq: t_body = 1536'(ec);
+      BaseAh: t_body = 1536'(hent);
       BaseA: t_body = a;
       BaseB: t_body = b;
       default: t_body = '0;
@@ -326,13 +340,14 @@ module cmd_proc_tb #(
       re = answer[128+:256];
       rq = answer[128+:1536];
       rd = answer[128+:512];
+      hgot = answer[128+:512];
       if (rh.status != t_status || rh.syndrome != t_syndrome)
         $fatal(1, "op %0d object %h: status %0d syndrome %0d, want %0d %0d", t_op, t_object, rh.status,
                rh.syndrome, t_status, t_syndrome);
       if (t_status != ExecError && (rh.seq != sequence_no || rh.object != t_object)) $fatal(1, "header %h", rh);
       if (rh.phase != t_phase) $fatal(1, "phase");
       if (answer[126:64] != 0 || answer[2047:1664] != 0) $fatal(1, "rest of the slot: %h", answer);
-      if (!(t_op inside {CmdOpcodeQueryDevice, CmdOpcodeQueryMr, CmdOpcodeQueryCq, CmdOpcodeQueryEq, CmdOpcodeQueryQp} &&
+      if (!(t_op inside {CmdOpcodeQueryDevice, CmdOpcodeQueryMr, CmdOpcodeQueryCq, CmdOpcodeQueryEq, CmdOpcodeQueryQp, CmdOpcodeQueryAh} &&
             t_status == Ok) && answer[1663:128] != 0) $fatal(1, "body without query");
       if (t_check) begin
         t_want = want;
@@ -351,7 +366,7 @@ module cmd_proc_tb #(
     t_go = 0;
   end
 
-  typedef enum int {BaseNone, BaseMr, BaseCq, BaseEq, BaseA, BaseB} base_e;
+  typedef enum int {BaseNone, BaseMr, BaseCq, BaseEq, BaseAh, BaseA, BaseB} base_e;
   base_e t_base;
   int t_off, t_wid;
   logic [63:0] t_val;
@@ -774,6 +789,79 @@ module cmd_proc_tb #(
     if (drain_rounds != n + 4) $fatal(1, "destroy drained %0d rounds", drain_rounds - n);
     if (u_mem.get(RspBase + 64'(256 * (int'(pi - 1) % 4))) != Ok) $fatal(1, "destroy");
     run(CmdOpcodeQueryQp, Q, BaseNone, NotFound, 0);
+
+    // address handles
+    hent = '0;
+    for (int k = 0; k < 16; k++) hent = 512'({hent, $urandom()});
+    hent.rsvd_0 = '0; hent.rsvd_1 = '0;
+    hent.flow_label[23:20] = 0;
+    run(CmdOpcodeQueryAh, 5, BaseNone, NotFound, 0);
+    run(CmdOpcodeDestroyAh, 5, BaseNone, NotFound, 0);
+    run(CmdOpcodeCreateAh, 1024, BaseAh, BadIndex, 0);
+    run(CmdOpcodeQueryAh, 32'h400, BaseNone, BadIndex, 0);
+    run(CmdOpcodeCreateAh, 1023, BaseAh, Ok, 0);
+    run(CmdOpcodeCreateAh, 1023, BaseAh, Exists, 0);
+    run(CmdOpcodeQueryAh, 1023, BaseNone, Ok, 0);
+    if (hgot != hent) $fatal(1, "handle %h, want %h", hgot, hent);
+    n = drain_rounds;
+    run(CmdOpcodeDestroyAh, 1023, BaseNone, Ok, 0);
+    if (drain_rounds != n + 4) $fatal(1, "handle destroyed with %0d rounds", drain_rounds - n);
+    run(CmdOpcodeQueryAh, 1023, BaseNone, NotFound, 0);
+    run(CmdOpcodeCreateAh, 1023, BaseAh, Ok, 0);
+
+    // UD: no destination, Q_Key in every transition; the GSI QP
+    a = rand_ctx();
+    a.state = 0; a.qp_type = 4; a.gsi = 1; a.dest_qpn = 0; a.qkey = 32'h11; a.timeout = 14;
+    b = a;
+    b.qp_type = 2;
+    run(CmdOpcodeCreateQp, Q, BaseB, BadParam, 24);
+    if (gsi_valid) $fatal(1, "GSI QP of a refused creation");
+    run(CmdOpcodeCreateQp, Q, BaseA, Ok, 0);
+    if (!gsi_valid || gsi_idx != 8'hab) $fatal(1, "GSI QP %b %h", gsi_valid, gsi_idx);
+    run(CmdOpcodeCreateQp, 32'h1cd, BaseA, Exists, 24);
+    want = a;
+    check_qp(Q);
+    for (int k = 1; k < 4; k++) begin
+      a.qkey = 32'h80010000 + 32'(k);
+      modify(Q, BaseA, 8'(k), Ok, 0);
+      want.state = 8'(k);
+      want.qkey = a.qkey;
+      want.timeout = k == 3 ? 8'd0 : want.timeout;
+      want.gsi = 1;
+      check_qp(Q);
+    end
+    b.qp_type = 4; b.gsi = 0;
+    run(CmdOpcodeCreateQp, 32'h1cd, BaseB, Ok, 0);
+    run(CmdOpcodeDestroyQp, 32'h1cd, BaseNone, Ok, 0);
+    if (!gsi_valid) $fatal(1, "GSI QP gone with another");
+    run(CmdOpcodeDestroyQp, Q, BaseNone, Ok, 0);
+    if (gsi_valid) $fatal(1, "GSI QP still there");
+
+    // the raw packet QP: one, and it wants frames from RTR to SQD
+    a = rand_ctx();
+    a.state = 0; a.qp_type = 8; a.dest_qpn = 0;
+    run(CmdOpcodeCreateQp, Q, BaseA, Ok, 0);
+    if (!raw_valid || raw_idx != 8'hab || raw_rx) $fatal(1, "raw packet QP %b %h %b", raw_valid, raw_idx, raw_rx);
+    run(CmdOpcodeCreateQp, 32'h1cd, BaseA, Exists, 25);
+    modify(Q, BaseA, 1, Ok, 0);
+    if (raw_rx) $fatal(1, "frames wanted in INIT");
+    modify(Q, BaseA, 2, Ok, 0);
+    if (!raw_rx) $fatal(1, "no frames wanted in RTR");
+    modify(Q, BaseA, 3, Ok, 0);
+    modify(Q, BaseA, 4, Ok, 0);
+    if (!raw_rx) $fatal(1, "no frames wanted in SQD");
+    modify(Q, BaseA, 6, Ok, 0);
+    if (raw_rx) $fatal(1, "frames wanted in ERR");
+    modify(Q, BaseNone, 0, Ok, 0);
+    modify(Q, BaseA, 1, Ok, 0);
+    modify(Q, BaseA, 2, Ok, 0);
+    b = a;
+    b.qp_type = 4;
+    run(CmdOpcodeCreateQp, 32'h1cd, BaseB, Ok, 0);
+    run(CmdOpcodeDestroyQp, 32'h1cd, BaseNone, Ok, 0);
+    if (!raw_valid || !raw_rx) $fatal(1, "raw packet QP gone with another");
+    run(CmdOpcodeDestroyQp, Q, BaseNone, Ok, 0);
+    if (raw_valid || raw_rx) $fatal(1, "raw packet QP still there");
 
     // UC: the same transitions, but no timers
     a = rand_ctx();

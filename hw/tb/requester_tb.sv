@@ -64,7 +64,9 @@ module requester_tb
   logic ev_bad_db, ev_ack, ev_nak, ev_ghost, ev_window, ev_axi_err, idle;
   logic ev_timeout, ev_nak_seq, ev_rnr, ev_again, wake_valid;
   logic [63:0] tim = 64'h1234_5600, wake;
-  logic inl_valid, inl_ready = 0;
+  logic inl_valid, inl_ready = 0, ah_req_valid, ah_rsp_valid = 0;
+  ah_idx_t ah_req_idx;
+  ah_t ah_rsp;
   logic [InlineBytes*8-1:0] inl_data;
   logic [6:0] inl_len;
 
@@ -81,6 +83,7 @@ module requester_tb
     .qpb_req_idx_o(qp_req_idx[1]), .qpb_rsp_valid_i(qp_rsp_valid[1]), .qpb_rsp_i(qp_rsp[1]),
     .qpc_req_valid_o(qp_req_valid[2]), .qpc_req_ready_i(qp_req_ready[2]),
     .qpc_req_idx_o(qp_req_idx[2]), .qpc_rsp_valid_i(qp_rsp_valid[2]), .qpc_rsp_i(qp_rsp[2]),
+    .ah_req_valid_o(ah_req_valid), .ah_req_idx_o(ah_req_idx), .ah_rsp_valid_i(ah_rsp_valid), .ah_rsp_i(ah_rsp),
     .mr_req_valid_o(mr_req_valid), .mr_req_ready_i(mr_req_ready), .mr_req_idx_o(mr_req_idx),
     .mr_rsp_valid_i(mr_rsp_valid), .mr_rsp_i(mr_rsp),
     .ar_valid_o(ar_valid), .ar_ready_i(ar_ready), .ar_addr_o(ar_addr), .ar_len_o(ar_len),
@@ -106,7 +109,8 @@ module requester_tb
   int port_lat = 3;                    // QP and MR answers after 1..port_lat cycles
   bit noisy = 1;                       // duplicates, ghosts, acknowledges that were not asked for
   bit check_window = 1;
-  int uc_pct = 0;                      // QPs of service UC
+  int uc_pct = 0, ud_pct = 0, raw_pct = 0;  // QPs of service UC, UD, raw packets
+  int bad_ah = -1;                     // handle of the next UD WQE, which is bad
 
   function automatic int rnd(int lo, int hi);
     return lo + int'($urandom() % (hi - lo + 1));
@@ -176,19 +180,25 @@ module requester_tb
   bit mem_bad[longint unsigned];
 
   // statistics that prove that corners were reached
-  int n_uc = 0, n_pkt = 0, n_cqe = 0, n_flush = 0, n_window = 0, n_ghost = 0, n_nak = 0, n_wqe = 0, n_ack = 0;
+  int n_uc = 0, n_ud = 0, n_raw = 0, n_pkt = 0, n_cqe = 0, n_flush = 0, n_window = 0, n_ghost = 0, n_nak = 0, n_wqe = 0, n_ack = 0;
   int n_multi = 0, n_bad_db = 0, n_axi_err = 0, n_local = 0, n_resume = 0, n_wqe_posted = 0;
   int unexplained_req = 0;
   longint last_progress = 0;
 
   function automatic int mtu_of(int q);
-    return 128 << qp_tab[qidx[q]].path_mtu;
+    return qp_tab[qidx[q]].qp_type == QpTypeRaw ? 4096 : 128 << qp_tab[qidx[q]].path_mtu;
   endfunction
   function automatic int stride_of(int q);
     return qp_tab[qidx[q]].sq_stride128 ? 128 : 64;
   endfunction
   function automatic bit is_uc(int q);
-    return qp_tab[qidx[q]].qp_type == QpTypeUc;
+    return qp_tab[qidx[q]].qp_type != QpTypeRc;  // nobody acknowledges
+  endfunction
+  function automatic bit is_raw(int q);
+    return qp_tab[qidx[q]].qp_type == QpTypeRaw;
+  endfunction
+  function automatic bit is_ud(int q);
+    return qp_tab[qidx[q]].qp_type == QpTypeUd;
   endfunction
   function automatic int size_of(int q);
     return 1 << qp_tab[qidx[q]].log_sq_size;
@@ -208,7 +218,7 @@ module requester_tb
     longint unsigned line;
     s = int'(r_pi[q]) % Ring;
     w = '0;
-    w.opcode = nop ? WqeOpcodeNop : 8'(rnd(1, is_uc(q) ? 4 : 5));
+    w.opcode = nop ? WqeOpcodeNop : is_raw(q) ? WqeOpcodeSend : 8'(rnd(is_ud(q) ? 3 : 1, is_uc(q) ? 4 : 5));
     w.signaled = signaled;
     w.solicited = chance(30);
     w.index = r_pi[q];
@@ -219,7 +229,11 @@ module requester_tb
     d_kind[q][s] = nop ? 1 : 0;
     d_n[q][s] = 0;
     d_total[q][s] = 0;
-    d_raddr[q][s] = w.remote_addr;
+    if (is_ud(q)) begin
+      w.ah = bad_ah >= 0 ? 16'(bad_ah) : 16'(rnd(0, 15));
+      w.remote_qpn = 24'($urandom());
+    end
+    d_raddr[q][s] = is_ud(q) ? {24'd0, w.ah, w.remote_qpn} : w.remote_addr;
     d_rkey[q][s] = w.rkey;
     d_signaled[q][s] = signaled;
     d_se[q][s] = w.solicited;
@@ -268,7 +282,7 @@ module requester_tb
         d_kind[q][s] = 16 + int'(WcStatusLocQpOpErr);
         d_known[q][s] = 0;
         if (is_uc(q) && chance(60)) begin  // not on this service
-          w.opcode = WqeOpcodeSendInv;
+          w.opcode = (is_ud(q) || is_raw(q)) && chance(60) ? WqeOpcodeRdmaWrite : is_raw(q) && chance(50) ? WqeOpcodeSendImm : WqeOpcodeSendInv;
           d_op[q][s] = w.opcode;
           d_known[q][s] = 1;
         end
@@ -322,6 +336,8 @@ module requester_tb
       11: total = 64;
       default: total = mode;
     endcase
+    if ((is_ud(q) || is_raw(q)) && total > mtu) total = mtu;
+    if (is_raw(q) && total < 14) total = 14;
     left = total;
     for (int i = 0; i < 4 * one; i++) plan_len[i] = 0;
     for (int i = 0; i < nsge; i++) begin
@@ -333,7 +349,7 @@ module requester_tb
   int want_nsge;
   task automatic post_random_body(int q, int mode, bit must_signal);
     bit sig;
-    want_nsge = rnd(mode == 0 ? 0 : 1, stride_of(q) == 128 ? 4 : 2);
+    want_nsge = rnd(mode == 0 && !is_raw(q) ? 0 : 1, stride_of(q) == 128 ? 4 : 2);
     plan(q, want_nsge, mode);
     since_signal[q]++;
     sig = must_signal || chance(40) || since_signal[q] >= (size_of(q) + 1) / 2;
@@ -482,13 +498,17 @@ module requester_tb
     last = len <= mtu;
     if (!last) len = mtu;
     op = opcode_of(d_op[q][s], first, last);
-    if (pkt.opcode !== (op | (is_uc(q) ? 8'h20 : 8'h00))) $fatal(1, "QP %0d WQE %0d off %0d: opcode %h, want %h", q, pkt.wqe, off, pkt.opcode, op);
+    if (pkt.opcode !== (op | (is_ud(q) ? 8'h60 : is_uc(q) && !is_raw(q) ? 8'h20 : 8'h00))) $fatal(1, "QP %0d WQE %0d off %0d: opcode %h, want %h", q, pkt.wqe, off, pkt.opcode, op);
     if (int'(pkt.len) != len) $fatal(1, "QP %0d WQE %0d off %0d: len %0d, want %0d", q, pkt.wqe, off, pkt.len, len);
     if (pkt.has_reth !== (op inside {8'h06, 8'h0a, 8'h0b}) || pkt.has_imm !== (op inside {8'h03, 8'h05, 8'h09, 8'h0b}) ||
         pkt.has_ieth !== (op inside {8'h16, 8'h17})) $fatal(1, "extended headers of %h", op);
     if (pkt.has_reth && (pkt.va !== d_raddr[q][s] || pkt.rkey !== d_rkey[q][s] || pkt.dma_len !== d_total[q][s]))
       $fatal(1, "QP %0d WQE %0d: RETH", q, pkt.wqe);
     if ((pkt.has_imm || pkt.has_ieth) && pkt.imm !== d_imm[q][s]) $fatal(1, "QP %0d WQE %0d: immediate %h, want %h", q, pkt.wqe, pkt.imm, d_imm[q][s]);
+    if (pkt.raw !== is_raw(q)) $fatal(1, "QP %0d WQE %0d: raw", q, pkt.wqe);
+    if (is_raw(q)) n_raw++;
+    if (pkt.has_deth !== is_ud(q) || (is_ud(q) && (pkt.va !== d_raddr[q][s] || pkt.rkey !== d_rkey[q][s]))) $fatal(1, "QP %0d WQE %0d: DETH", q, pkt.wqe);
+    if (is_ud(q)) n_ud++;
     if (pkt.solicited !== (last && d_se[q][s])) $fatal(1, "QP %0d WQE %0d: SE", q, pkt.wqe);
     if (pkt.inl !== d_inl[q][s]) $fatal(1, "QP %0d WQE %0d: inline", q, pkt.wqe);
     r_since[q]++;
@@ -704,6 +724,10 @@ module requester_tb
         void'(asks2.pop_front());
       end
 
+      // handles: 0 to 15 are ours, 16 is of another PD; answered in the next cycle
+      ah_rsp_valid <= ah_req_valid;
+      ah_rsp <= '{valid: int'(ah_req_idx) <= 16, pd: int'(ah_req_idx) == 16 ? ~OurPd : OurPd, default: '0};
+
       // MR port
       mr_req_ready <= calm || chance(70);
       mr_rsp_valid <= 0;
@@ -856,7 +880,7 @@ module requester_tb
     qp_attr_t a;
     psn_t psn;
     a = '0;
-    a.qp_type = chance(uc_pct) ? QpTypeUc : QpTypeRc;
+    a.qp_type = chance(uc_pct) ? QpTypeUc : chance(ud_pct) ? QpTypeUd : chance(raw_pct) ? QpTypeRaw : QpTypeRc;
     a.path_mtu = mtu;
     a.pd = OurPd;
     a.sq_stride128 = s128;
@@ -1039,7 +1063,9 @@ module requester_tb
     @(posedge clk);
 
     // random traffic: ordinary, tiny window, no AckReq inside messages, long messages
-    uc_pct = 40;
+    uc_pct = 30;
+    ud_pct = 30;
+    raw_pct = 20;
     setup_all(3);
     traffic(150, 0);
     window = 1; req_interval = 0;
@@ -1157,8 +1183,32 @@ module requester_tb
       audit();
     end
 
-    if (n_uc < 2000) $fatal(1, "corners: UC %0d", n_uc);
+    if (n_uc < 2000 || n_ud < 500) $fatal(1, "corners: UC and UD %0d, UD %0d", n_uc, n_ud);
     uc_pct = 0;
+
+    // UD: a message of one byte more than the MTU, a handle that does not exist, of another PD, beyond the table; raw frames too short, too long
+    for (int b = 0; b < 6 * one; b++) begin
+      ud_pct = b < 4 ? 100 : 0;
+      raw_pct = b < 4 ? 0 : 100;
+      for (int q = 0; q < nq; q++) begin
+        setup(q, 3'(rnd(1, 5)), 1'(q), 4'd5);
+        for (int i = 0; i < q; i++) post_random(q, 0, 0);
+        for (int i = 0; i < 4 * one; i++) plan_len[i] = 0;
+        plan_len[0] = b == 0 || b == 4 ? mtu_of(q) + 1 : b == 5 ? 13 : rnd(0, mtu_of(q));
+        bad_ah = b == 0 || b > 3 ? -1 : b == 1 ? 20 : b == 2 ? 16 : 16'h8000 | rnd(0, 15);
+        post(q, 1, 0, chance(50), BadNone);
+        bad_ah = -1;
+        d_kind[q][int'(16'(r_pi[q] - 16'd1)) % Ring] = 16 + int'(b == 0 || b > 3 ? WcStatusLocLenErr : WcStatusLocQpOpErr);
+        for (int i = 0; i < rnd(0, 15); i++) post_random(q, 0, 0);
+        bell(q);
+      end
+      settle(-1);
+      audit();
+      for (int q = 0; q < nq; q++) if (!failed[q] || qp_tab[qidx[q]].state != QpErr) $fatal(1, "QP %0d did not fail (%0d)", q, b);
+    end
+    ud_pct = 0;
+    raw_pct = 0;
+    if (n_raw < 200) $fatal(1, "corners: %0d raw", n_raw);
 
     // bad doorbells change nothing
     setup_all(4);
@@ -1444,7 +1494,7 @@ module requester_tb
     for (int q = 0; q < nq; q++) setup(q, 3'(rnd(1, 5)), 1'(q), 4'd4);
     traffic(10, 0);
 
-    $display("PASS %0d packets, %0d CQEs (%0d flushed), %0d ACKs, %0d NAKs, %0d UC packets, %0d cycles", n_pkt, n_cqe, n_flush, n_ack, n_nak, n_uc, cyc);
+    $display("PASS %0d packets, %0d CQEs (%0d flushed), %0d ACKs, %0d NAKs, %0d UC packets, %0d UD, %0d cycles", n_pkt, n_cqe, n_flush, n_ack, n_nak, n_uc - n_ud, n_ud, cyc);
     $finish;
   end
 endmodule

@@ -15,10 +15,11 @@ module rnic_counters_tb #(
   logic ready = 1, idle = 0, drops_only = 0, verdict_valid = 0, drop_valid = 0, bytes_valid = 0, frame_valid = 0;
   logic [15:0] ci = 16'h77;
   rnic_regs_pkg::rx_verdict_t verdict = '0;
-  logic [3:0] drop = '0, wqe = '0;
+  logic [4:0] drop = '0;
+  logic [3:0] wqe = '0;
   logic [12:0] bytes = '0;
   logic [15:0] frame_len = '0;
-  logic [1:0] frame_kind = '0;
+  logic [2:0] frame_kind = '0;
   logic [2:0] rd_err = '0;
   logic [3:0] wr_err = '0;
   logic [4:0] bad_db = '0;
@@ -45,7 +46,7 @@ module rnic_counters_tb #(
     .irq_pend_i(irq_pend), .hw2reg_o(q));
 
   longint n[20], n_frames = 0, n_bytes = 0, n_acc = 0, n_ce = 0, n_fecn = 0, n_becn = 0, n_rxb = 0, n_txf = 0, n_txb = 0;
-  longint n_kind[4], n_wqe = 0, n_bad = 0, n_rd = 0, n_wr = 0, n_drop[24], n_tdrop[16];
+  longint n_kind[8], n_wqe = 0, n_bad = 0, n_rd = 0, n_wr = 0, n_drop[24], n_tdrop[32], n_raw = 0;
   longint m[6], n_eqe = 0, n_lost = 0, n_irq = 0;
   int captures = 0;
   rnic_regs_pkg::rx_verdict_t last;
@@ -57,9 +58,9 @@ module rnic_counters_tb #(
   initial begin
     for (int i = 0; i < 20; i++) n[i] = 0;
     for (int i = 0; i < 6; i++) m[i] = 0;
-    for (int i = 0; i < 4; i++) n_kind[i] = 0;
+    for (int i = 0; i < 8; i++) n_kind[i] = 0;
     for (int i = 0; i < 24; i++) n_drop[i] = 0;
-    for (int i = 0; i < 16; i++) n_tdrop[i] = 0;
+    for (int i = 0; i < 32; i++) n_tdrop[i] = 0;
     repeat (4) @(negedge clk);
     rst_n = 1;
     for (int k = 0; k < 20000; k++) begin
@@ -83,13 +84,14 @@ module rnic_counters_tb #(
       for (int i = 0; i < 32; i++) verdict[32*i+:32] = $urandom();
       verdict.reason = ($urandom() % 2) == 0 ? 8'd0 : 8'($urandom() % 24);
       drop_valid = ($urandom() % 2) == 0;
-      drop = 4'($urandom() % 14);
-      if (($urandom() % 3) == 0) drop = ev[0] ? 4'd10 : 4'd11;
+      drop = 5'($urandom() % 19);
+      if (($urandom() % 3) == 0) drop = ev[0] ? 5'd10 : 5'd11;
       bytes_valid = ($urandom() % 2) == 0;
       bytes = 13'($urandom());
       frame_valid = ($urandom() % 2) == 0;
       frame_len = 16'($urandom());
-      frame_kind = 2'($urandom() % 3);
+      frame_kind = 3'($urandom() % 4);
+      if (frame_kind == 3) frame_kind = 3'd4;
       wqe = 4'($urandom());
       bad_db = 5'($urandom());
       rd_err = 3'($urandom());
@@ -99,7 +101,8 @@ module rnic_counters_tb #(
         n_frames++;
         n_bytes += longint'(verdict.frame_len);
         n_drop[verdict.reason]++;
-        if (verdict.reason == 0) begin
+        if (verdict.reason == 0 && verdict.raw) n_raw++;
+        else if (verdict.reason == 0) begin
           n_acc++;
           if (verdict.tos[1:0] == 3) n_ce++;
           if (verdict.fecn) n_fecn++;
@@ -141,6 +144,8 @@ module rnic_counters_tb #(
     same("tx_bytes", q.tx_bytes.count, n_txb);
     same("tx_write_packets", q.tx_write_packets.count, n_kind[0]);
     same("tx_acks", q.tx_acks.count, n_kind[1]);
+    same("tx_raw_frames", q.tx_raw_frames.count, n_kind[4]);
+    same("rx_raw_frames", q.rx_raw_frames.count, n_raw);
     same("tx_naks", q.tx_naks.count, n_kind[2]);
     same("tx_aborted", q.tx_aborted.count, n[3]);
     same("stall_tx_mac", q.stall_tx_mac.count, n[4]);
@@ -168,7 +173,7 @@ module rnic_counters_tb #(
     same("interrupts", q.interrupts.count, n_irq);
     same("cycles", q.cycles.count, n_time);
     for (int i = 0; i < 24; i++) same("rx_drop", q.rx_drop[i].count, n_drop[i]);
-    for (int i = 0; i < 14; i++) same("transport_drop", q.transport_drop[i].count, n_tdrop[i]);
+    for (int i = 0; i < 19; i++) same("transport_drop", q.transport_drop[i].count, n_tdrop[i]);
     if (q.last_info.seq != 8'(captures) || q.last_info.reason != last.reason || q.last_info.opcode != last.opcode ||
         q.last_info.frame_len != last.frame_len || q.last_info.ethertype != last.ethertype ||
         q.last_info.vlan_tags != last.vlan_tags || q.last_info.ipv6 != last.ipv6 ||

@@ -4,7 +4,7 @@
 //
 // Included by rnic_layout_tb: fields of all layouts, reached through the structs of rnic_regs_pkg.
 
-localparam int NumLayouts = 12;
+localparam int NumLayouts = 13;
 localparam int MaxLayoutBits = 1536;
 
 function automatic int layout_bits(input int layout);
@@ -17,10 +17,11 @@ function automatic int layout_bits(input int layout);
     5: return $bits(cq_context_t);
     6: return $bits(eq_context_t);
     7: return $bits(qp_context_t);
-    8: return $bits(cmd_header_t);
-    9: return $bits(rsp_header_t);
-    10: return $bits(device_caps_t);
-    11: return $bits(rx_verdict_t);
+    8: return $bits(ah_entry_t);
+    9: return $bits(cmd_header_t);
+    10: return $bits(rsp_header_t);
+    11: return $bits(device_caps_t);
+    12: return $bits(rx_verdict_t);
     default: return 0;
   endcase
 endfunction
@@ -28,17 +29,18 @@ endfunction
 function automatic int layout_fields(input int layout);
   case (layout)
     0: return 3;
-    1: return 23;
+    1: return 25;
     2: return 13;
     3: return 4;
     4: return 9;
     5: return 10;
     6: return 7;
-    7: return 44;
-    8: return 4;
-    9: return 5;
-    10: return 11;
-    11: return 32;
+    7: return 46;
+    8: return 11;
+    9: return 4;
+    10: return 5;
+    11: return 12;
+    12: return 33;
     default: return 0;
   endcase
 endfunction
@@ -63,20 +65,22 @@ function automatic logic [127:0] layout_field_1(input int field, input wqe_t s);
     6: return 128'(s.imm);
     7: return 128'(s.inline_len);
     8: return 128'(s.index);
-    9: return 128'(s.remote_addr);
-    10: return 128'(s.rkey);
-    11: return 128'(s.sge[0].addr);
-    12: return 128'(s.sge[0].length);
-    13: return 128'(s.sge[0].lkey);
-    14: return 128'(s.sge[1].addr);
-    15: return 128'(s.sge[1].length);
-    16: return 128'(s.sge[1].lkey);
-    17: return 128'(s.sge[2].addr);
-    18: return 128'(s.sge[2].length);
-    19: return 128'(s.sge[2].lkey);
-    20: return 128'(s.sge[3].addr);
-    21: return 128'(s.sge[3].length);
-    22: return 128'(s.sge[3].lkey);
+    9: return 128'(s.ah);
+    10: return 128'(s.remote_addr);
+    11: return 128'(s.rkey);
+    12: return 128'(s.remote_qpn);
+    13: return 128'(s.sge[0].addr);
+    14: return 128'(s.sge[0].length);
+    15: return 128'(s.sge[0].lkey);
+    16: return 128'(s.sge[1].addr);
+    17: return 128'(s.sge[1].length);
+    18: return 128'(s.sge[1].lkey);
+    19: return 128'(s.sge[2].addr);
+    20: return 128'(s.sge[2].length);
+    21: return 128'(s.sge[2].lkey);
+    22: return 128'(s.sge[3].addr);
+    23: return 128'(s.sge[3].length);
+    24: return 128'(s.sge[3].lkey);
     default: return '0;
   endcase
 endfunction
@@ -189,22 +193,41 @@ function automatic logic [127:0] layout_field_7(input int field, input qp_contex
     30: return 128'(s.hop_limit);
     31: return 128'(s.traffic_class);
     32: return 128'(s.flow_label);
-    33: return 128'(s.sgid);
-    34: return 128'(s.dgid);
-    35: return 128'(s.next_psn);
-    36: return 128'(s.una_psn);
-    37: return 128'(s.expected_psn);
-    38: return 128'(s.msn);
-    39: return 128'(s.sq_pi);
-    40: return 128'(s.sq_next);
-    41: return 128'(s.sq_ci);
-    42: return 128'(s.rq_pi);
-    43: return 128'(s.rq_ci);
+    33: return 128'(s.gsi);
+    34: return 128'(s.qkey);
+    35: return 128'(s.sgid);
+    36: return 128'(s.dgid);
+    37: return 128'(s.next_psn);
+    38: return 128'(s.una_psn);
+    39: return 128'(s.expected_psn);
+    40: return 128'(s.msn);
+    41: return 128'(s.sq_pi);
+    42: return 128'(s.sq_next);
+    43: return 128'(s.sq_ci);
+    44: return 128'(s.rq_pi);
+    45: return 128'(s.rq_ci);
     default: return '0;
   endcase
 endfunction
 
-function automatic logic [127:0] layout_field_8(input int field, input cmd_header_t s);
+function automatic logic [127:0] layout_field_8(input int field, input ah_entry_t s);
+  case (field)
+    0: return 128'(s.pd);
+    1: return 128'(s.ipv6);
+    2: return 128'(s.vlan);
+    3: return 128'(s.hop_limit);
+    4: return 128'(s.traffic_class);
+    5: return 128'(s.vlan_tci);
+    6: return 128'(s.dmac);
+    7: return 128'(s.udp_sport);
+    8: return 128'(s.flow_label);
+    9: return 128'(s.sgid);
+    10: return 128'(s.dgid);
+    default: return '0;
+  endcase
+endfunction
+
+function automatic logic [127:0] layout_field_9(input int field, input cmd_header_t s);
   case (field)
     0: return 128'(s.opcode);
     1: return 128'(s.notify);
@@ -214,7 +237,7 @@ function automatic logic [127:0] layout_field_8(input int field, input cmd_heade
   endcase
 endfunction
 
-function automatic logic [127:0] layout_field_9(input int field, input rsp_header_t s);
+function automatic logic [127:0] layout_field_10(input int field, input rsp_header_t s);
   case (field)
     0: return 128'(s.status);
     1: return 128'(s.syndrome);
@@ -225,7 +248,7 @@ function automatic logic [127:0] layout_field_9(input int field, input rsp_heade
   endcase
 endfunction
 
-function automatic logic [127:0] layout_field_10(input int field, input device_caps_t s);
+function automatic logic [127:0] layout_field_11(input int field, input device_caps_t s);
   case (field)
     0: return 128'(s.num_qp);
     1: return 128'(s.num_cq);
@@ -238,11 +261,12 @@ function automatic logic [127:0] layout_field_10(input int field, input device_c
     8: return 128'(s.max_frame);
     9: return 128'(s.num_eq);
     10: return 128'(s.num_vectors);
+    11: return 128'(s.num_ah);
     default: return '0;
   endcase
 endfunction
 
-function automatic logic [127:0] layout_field_11(input int field, input rx_verdict_t s);
+function automatic logic [127:0] layout_field_12(input int field, input rx_verdict_t s);
   case (field)
     0: return 128'(s.reason);
     1: return 128'(s.opcode);
@@ -253,29 +277,30 @@ function automatic logic [127:0] layout_field_11(input int field, input rx_verdi
     6: return 128'(s.fecn);
     7: return 128'(s.becn);
     8: return 128'(s.ack_req);
-    9: return 128'(s.tos);
-    10: return 128'(s.ttl);
-    11: return 128'(s.bth_flags);
-    12: return 128'(s.pkey);
-    13: return 128'(s.ethertype);
-    14: return 128'(s.vlan_tci);
-    15: return 128'(s.udp_sport);
-    16: return 128'(s.dest_qp);
-    17: return 128'(s.psn);
-    18: return 128'(s.payload_off);
-    19: return 128'(s.payload_len);
-    20: return 128'(s.syndrome);
-    21: return 128'(s.msn);
-    22: return 128'(s.va);
-    23: return 128'(s.rkey);
-    24: return 128'(s.dma_len);
-    25: return 128'(s.imm);
-    26: return 128'(s.swap_add);
-    27: return 128'(s.compare);
-    28: return 128'(s.sip);
-    29: return 128'(s.dip);
-    30: return 128'(s.smac);
-    31: return 128'(s.dmac);
+    9: return 128'(s.raw);
+    10: return 128'(s.tos);
+    11: return 128'(s.ttl);
+    12: return 128'(s.bth_flags);
+    13: return 128'(s.pkey);
+    14: return 128'(s.ethertype);
+    15: return 128'(s.vlan_tci);
+    16: return 128'(s.udp_sport);
+    17: return 128'(s.dest_qp);
+    18: return 128'(s.psn);
+    19: return 128'(s.payload_off);
+    20: return 128'(s.payload_len);
+    21: return 128'(s.syndrome);
+    22: return 128'(s.msn);
+    23: return 128'(s.va);
+    24: return 128'(s.rkey);
+    25: return 128'(s.dma_len);
+    26: return 128'(s.imm);
+    27: return 128'(s.swap_add);
+    28: return 128'(s.compare);
+    29: return 128'(s.sip);
+    30: return 128'(s.dip);
+    31: return 128'(s.smac);
+    32: return 128'(s.dmac);
     default: return '0;
   endcase
 endfunction
@@ -291,10 +316,11 @@ function automatic logic [127:0] layout_field(input int layout, input int field,
     5: return layout_field_5(field, cq_context_t'(mem[255:0]));
     6: return layout_field_6(field, eq_context_t'(mem[255:0]));
     7: return layout_field_7(field, qp_context_t'(mem[1535:0]));
-    8: return layout_field_8(field, cmd_header_t'(mem[127:0]));
-    9: return layout_field_9(field, rsp_header_t'(mem[127:0]));
-    10: return layout_field_10(field, device_caps_t'(mem[511:0]));
-    11: return layout_field_11(field, rx_verdict_t'(mem[1023:0]));
+    8: return layout_field_8(field, ah_entry_t'(mem[511:0]));
+    9: return layout_field_9(field, cmd_header_t'(mem[127:0]));
+    10: return layout_field_10(field, rsp_header_t'(mem[127:0]));
+    11: return layout_field_11(field, device_caps_t'(mem[511:0]));
+    12: return layout_field_12(field, rx_verdict_t'(mem[1023:0]));
     default: return '0;
   endcase
 endfunction

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Receive transport (RC and UC) with models of its QP and MR ports (random latency): every rule alone with
+// Receive transport (RC, UC, UD and raw frames) with models of its QP and MR ports (random latency): every rule alone with
 // literal expectations, then random sequences of right and wrong packets on several QPs against a
 // reference model, then throughput, admin port and drain. Receive WQEs come from a model of the receive queues
 // (good, malformed, none, flushed) with random latency. DataW does not matter to this block.
@@ -17,6 +17,9 @@ module rx_transport_tb
   logic meta_valid = 0, meta_ready, pcmd_valid, pcmd_ready = 0;
   rx_meta_t meta;
   payload_cmd_e pcmd;
+  logic raw_valid = 0, gsi_valid = 0, grh_valid, grh_ready = 0;
+  qp_idx_t gsi_idx = '0, raw_idx = '0;
+  rx_grh_t grh;
   logic qp_req_valid, qp_req_ready = 0, qp_rsp_valid = 0;
   logic mr_req_valid, mr_req_ready = 0, mr_rsp_valid = 0;
   qp_idx_t qp_req_idx;
@@ -42,7 +45,9 @@ module rx_transport_tb
   rx_transport dut (
     .clk_i(clk), .rst_ni(rst_n), .coalesce_i(coalesce),
     .meta_valid_i(meta_valid), .meta_ready_o(meta_ready), .meta_i(meta),
+    .gsi_valid_i(gsi_valid), .gsi_idx_i(gsi_idx), .raw_valid_i(raw_valid), .raw_idx_i(raw_idx),
     .pcmd_valid_o(pcmd_valid), .pcmd_ready_i(pcmd_ready), .pcmd_o(pcmd),
+    .grh_valid_o(grh_valid), .grh_ready_i(grh_ready), .grh_o(grh),
     .qp_req_valid_o(qp_req_valid), .qp_req_ready_i(qp_req_ready), .qp_req_idx_o(qp_req_idx),
     .qp_rsp_valid_i(qp_rsp_valid), .qp_rsp_i(qp_rsp),
     .mr_req_valid_o(mr_req_valid), .mr_req_ready_i(mr_req_ready), .mr_req_idx_o(mr_req_idx),
@@ -192,6 +197,7 @@ module rx_transport_tb
       qp_req_ready = go();
       mr_req_ready = go();
       pcmd_ready = go();
+      grh_ready = go();
       wr_ready = go() && !hold_wr;
       ackrx_ready = go();
       err_ready = go();
@@ -208,6 +214,9 @@ module rx_transport_tb
   rx_write_t    exp_wr[$];
   ack_rx_t      exp_ackrx[$];
   payload_cmd_e exp_pcmd[$];
+  rx_grh_t      exp_grh[$];
+  int           exp_after[$];     // with each command: GRHs that must be out before it
+  int           n_grh, want_grh, want_streams;
   qp_idx_t      exp_err[$];
   int           exp_drop[$];
   rq_flush_t    exp_flush[$];
@@ -273,7 +282,14 @@ module rx_transport_tb
         if (exp_ackrx.size() == 0 || ackrx !== exp_ackrx[0]) $fatal(1, "acknowledge %p", ackrx);
         void'(exp_ackrx.pop_front());
       end
+      if (grh_valid && grh_ready) begin
+        n_grh++;
+        if (exp_grh.size() == 0 || grh !== exp_grh[0]) $fatal(1, "GRH %p", grh);
+        void'(exp_grh.pop_front());
+      end
       if (pcmd_valid && pcmd_ready) begin
+        if (n_grh < exp_after[0]) $fatal(1, "payload before its GRH");
+        void'(exp_after.pop_front());
         n_pcmd++;
         last_pcmd = pcmd;
         if (pcmd == PayloadStream) n_stream++;
@@ -303,7 +319,7 @@ module rx_transport_tb
 
   // ---- reference model: one packet at a time, in integers ----
   bit psn_open[NumQp];  // UC: the state after a refused packet does not matter
-  int n_uc, n_uc_none;
+  int n_uc, n_uc_none, n_raw, n_ud, n_kept, one = 1;
   longint r_epsn[NumQp], r_msn[NumQp], r_rem[NumQp], r_since[NumQp];
   logic [63:0] r_va[NumQp];
   logic [31:0] r_rkey[NumQp];
@@ -350,7 +366,7 @@ module rx_transport_tb
     w.cqe.opcode = is_send ? 8'd128 : 8'd129;
     w.cqe.status = 8'(status);
     w.cqe.qp = qp_idx_t'(q);
-    w.cqe.src_qp = qps[q].dest_qpn;
+    w.cqe.src_qp = qps[q].qp_type == QpTypeUd ? m.src_qp : qps[q].qp_type == QpTypeRaw ? 24'd0 : qps[q].dest_qpn;
     w.ack = qps[q].qp_type == QpTypeRc;
     w.silent = !w.ack;
     exp_wr.push_back(w);
@@ -369,10 +385,12 @@ module rx_transport_tb
     r_in[q] = 0;
   endtask
 
-  task automatic ref_packet(rx_meta_t m);
+  task automatic ref_packet(rx_meta_t m_in);
+    rx_meta_t m;
+    bit keep;
     int q, op, reason;
     longint ahead, mtu, len, total;
-    bit uc, takes, is_req, is_rsp, is_write, is_send, imm, first, middle, last, only, seq_ok, len_ok, stream;
+    bit uc, ud, takes, is_req, is_rsp, is_write, is_send, imm, first, middle, last, only, seq_ok, len_ok, stream;
     longint pos, want, skip, n;
     int fault;
     rq_sge_t g;
@@ -382,7 +400,14 @@ module rx_transport_tb
     qp_attr_t a;
     rx_write_t w;
     ack_rx_t k;
-    q = int'(m.dest_qp) - 256;
+    m = m_in;
+    if (m.raw) begin  // nothing else of it counts
+      m.opcode = 8'h64;
+      m.pad = 2'(-m.payload_len);
+      m.solicited = 0;
+      m.dest_qp = raw_valid ? 24'd256 + 24'(raw_idx) : 24'd0;
+    end
+    q = m.dest_qp == 24'd1 ? (gsi_valid ? int'(gsi_idx) : -1) : int'(m.dest_qp) - 256;
     op = int'(m.opcode);
     if (op >= 'h20 && op < 'h40) op -= 'h20;
     else if (op >= 'h60 && op < 'h80) op -= 'h60;
@@ -400,17 +425,22 @@ module rx_transport_tb
     imm = op == 'h03 || op == 'h05 || op == 'h09 || op == 'h0b;
     is_req = op <= 'h0c || op == 'h13 || op == 'h14 || op == 'h16 || op == 'h17;
     if (q >= 0 && q < 256) a = qps[q];
-    uc = q >= 0 && q < 256 && a.qp_type == QpTypeUc;
-    if (q < 0 || q > 255 || a.state == QpNone) reason = 0;
+    ud = q >= 0 && q < 256 && a.qp_type == QpTypeUd;
+    keep = ud || m.raw;
+    uc = q >= 0 && q < 256 && a.qp_type != QpTypeRc;  // nothing is answered
+    if (q < 0 || q > 255 || a.state == QpNone || a.gsi != (m.dest_qp == 24'd1) ||
+        (m.raw && a.qp_type != 8)) reason = 0;
     else if (m.opcode == 8'h81) reason = 13;
     else if (r_dead[q] || a.state == QpReset || a.state == QpInit || a.state == QpErr ||
              a.state == QpSqe || (a.state == QpRtr && is_rsp)) reason = 1;
     else if ((a.qp_type == 2) != (m.opcode < 8'h20)) reason = 2;
     else if ((a.qp_type == 3) != (m.opcode inside {[8'h20 : 8'h3f]})) reason = 2;
-    else if (a.qp_type == 4) reason = 7;
-    else if (m.sip != a.dgid || m.dip != a.sgid || m.ipv6 != a.ipv6) reason = 3;
-    else if (m.pkey % 32768 != a.pkey % 32768 || m.pkey % 32768 == 0 ||
-             (m.pkey < 32768 && a.pkey < 32768)) reason = 4;
+    else if (a.qp_type == 8 && !m.raw) reason = 2;
+    else if (!m.raw && (a.qp_type == 4) != (m.opcode inside {[8'h60 : 8'h7f]})) reason = 2;
+    else if (!keep && (m.sip != a.dgid || m.dip != a.sgid || m.ipv6 != a.ipv6)) reason = 3;
+    else if (!m.raw && (m.pkey % 32768 != a.pkey % 32768 || m.pkey % 32768 == 0 ||
+             (m.pkey < 32768 && a.pkey < 32768))) reason = 4;
+    else if (ud && m.qkey != a.qkey) reason = 14;
     else if (op == 'h11 && !uc) begin
       if ((m.syndrome >= 64 && m.syndrome < 96) || m.syndrome > 99) begin
         reason = 12;
@@ -418,7 +448,7 @@ module rx_transport_tb
         k = '{qp: qp_idx_t'(q), psn: m.psn, msn: m.msn, syndrome: m.syndrome, own: 1'b0};
         exp_ackrx.push_back(k);
       end
-    end else if (!is_req || (uc && !is_send && !is_write)) reason = 7;
+    end else if (!is_req || (uc && !is_send && !is_write) || (ud && op != 4 && op != 5)) reason = 7;
     else if (uc && !first && !only && !(r_in[q] && longint'(m.psn) == r_epsn[q] && r_send[q] == is_send)) begin
       reason = 6;
       r_in[q] = 0;
@@ -448,7 +478,7 @@ module rx_transport_tb
         len_ok = (len + longint'(m.pad)) % 4 == 0;
         if (first || middle) len_ok = len_ok && len == mtu;
         if (last) len_ok = len_ok && len >= 1 && len <= mtu;
-        if (only) len_ok = len_ok && len <= mtu;
+        if (only) len_ok = len_ok && len <= (keep ? 4096 : mtu);
         if (is_write) begin
           if (first) len_ok = len_ok && total > mtu && total <= 64'h80000000;
           if (middle) len_ok = len_ok && total > mtu;
@@ -483,12 +513,12 @@ module rx_transport_tb
           if (takes && !r_open[q]) r_wqe[q] = r_rqs[8'(q)].pop_front();
           if (takes) r_open[q] = 1;
           if (first || only) r_total[q] = is_send ? 0 : total;
-          // where the bytes of a SEND go: walk the list from its start
-          if (is_send) begin
+          // where the bytes of a SEND go: walk the list from its start; on UD first those of the GRH
+          for (int area = ud ? 0 : 1; area < 2 * one && is_send && fault == 0; area++) begin
             pos = r_total[q];
-            want = len;
+            want = area == 0 ? 40 : len;
             skip = pos;
-            r_total[q] = r_total[q] + len;
+            r_total[q] = r_total[q] + want;
             for (int e = 0; e < int'(r_wqe[q].r.num_sge) && want > 0 && fault == 0; e++) begin
               g = r_wqe[q].r.sge[2'(e)];
               if (skip >= longint'(g.length)) begin
@@ -511,7 +541,10 @@ module rx_transport_tb
             if (fault == 0 && want > 0) fault = 1;
           end
           if ((is_send || imm) && r_wqe[q].bad) fault = 2;
-          if (fault != 0) begin
+          if (keep && fault == 1) begin
+            exp_drop.push_back(18);
+            n_kept++;
+          end else if (fault != 0) begin
             refuse_recv(q, m, fault == 1 ? 'h61 : 'h63, fault == 1 ? 8 : 10, fault, is_send);
             n_fault[3'(fault)]++;
           end else begin
@@ -530,17 +563,17 @@ module rx_transport_tb
             r_since[q]++;
             w = '0;
             w.qp = qp_idx_t'(q);
-            w.has_payload = stream;
+            w.has_payload = stream || ud;
             w.iova = va - mrs[key[17:8]].va + mrs[key[17:8]].iova;
             w.len = 13'(len);
-            if (is_send && stream) begin
+            if (is_send && (stream || ud)) begin
               if (parts.size() > 1) n_split++;
               while (parts.size() > 1) exp_wr.push_back(parts.pop_front());
               w2 = parts[0];
               w.iova = w2.iova;
               w.len = w2.len;
             end
-            if (is_send && !stream) w.iova = '0;
+            if (is_send && !stream && !ud) w.iova = '0;
             w.ack = !uc && (m.ack_req || (coalesce != 0 && r_since[q] >= longint'(coalesce)));
             w.silent = uc;
             w.last = last || only;
@@ -555,19 +588,31 @@ module rx_transport_tb
               w.cqe.opcode = is_send ? 8'd128 : 8'd129;
               w.cqe.qp = qp_idx_t'(q);
               w.cqe.byte_len = 32'(r_total[q]);
-              w.cqe.src_qp = a.dest_qpn;
+              w.cqe.src_qp = ud ? m.src_qp : m.raw ? 24'd0 : a.dest_qpn;
+              if (m.raw) n_raw++;
+              w.cqe.with_grh = ud;
               w.cqe.with_imm = imm;
               if (imm) w.cqe.imm = {m.imm[7:0], m.imm[15:8], m.imm[23:16], m.imm[31:24]};
               w.cqe.solicited = m.solicited;
             end
             if (w.ack) r_since[q] = 0;
+            if (ud) begin
+              n_ud++;
+              exp_grh.push_back({8'(want_streams), m.ipv6 ? {m.dip, m.sip, m.ip_head[63:0]} :
+                                 {m.dip[127:96], m.sip[127:96], m.ip_head, 160'd0}});
+              want_grh++;
+            end
             exp_wr.push_back(w);
           end
         end
       end
     end
-    if (m.payload_len != 0) exp_pcmd.push_back(stream ? PayloadStream : PayloadDrop);
-    todo.push_back(m);
+    if (m.payload_len != 0) begin
+      exp_pcmd.push_back(stream ? PayloadStream : PayloadDrop);
+      exp_after.push_back(want_grh);
+    end
+    want_streams += int'(stream);
+    todo.push_back(m_in);
     gen_total++;
   endtask
 
@@ -581,7 +626,7 @@ module rx_transport_tb
     end
     repeat (3) @(negedge clk);
     if (exp_wr.size() + exp_ackrx.size() + exp_pcmd.size() + exp_err.size() +
-        exp_drop.size() != 0 || n_rnr != want_rnr || exp_flush.size() != 0) begin
+        exp_grh.size() + exp_drop.size() != 0 || n_rnr != want_rnr || exp_flush.size() != 0) begin
       $fatal(1, "%s: missing: %0d writes %0d acknowledges %0d commands %0d errors %0d drops", what,
              exp_wr.size(), exp_ackrx.size(), exp_pcmd.size(), exp_err.size(), exp_drop.size());
     end
@@ -645,9 +690,9 @@ module rx_transport_tb
   localparam logic [63:0] Iova = 64'hffff_0000_0000_0077;
   localparam logic [31:0] Key = 32'h0000_03a7;
 
-  typedef enum logic [4:0] {
+  typedef enum logic [5:0] {
     Fresh, Silent, Fatal, Good, Dup, NakSeq, Forward, Query, Recv, Rnr, NoWqe, FatalRecv, Post, SetGone,
-    SetQpState, SetQpType, SetQpPkey, SetQpWrite,
+    SetQpState, SetQpType, SetQpQkey, SetQpGsi, SetGsi, SetRaw, SetQpPkey, SetQpWrite,
     SetMrLength, SetMrPd, SetMrWrite, SetMrLocal, SetMrValid, SetCoalesce
   } kind_e;
   typedef struct packed {
@@ -870,8 +915,141 @@ module rx_transport_tb
     fatal_recv(p, 8'h63, 2);
   endfunction
 
+  function void ud(logic [7:0] op, int len);
+    make(op, 24'h000777, len);
+    p.src_qp = 24'h0abcde;
+    p.qkey = 32'h11223344;
+    p.sip = ~p.sip;  // anybody
+    p.ip_head = 96'h0c0b0a090807060504030201;
+  endfunction
+  function void ud_fresh(string name);
+    fresh(name);
+    set(SetQpType, 4);
+    set(SetQpQkey, 64'h11223344);
+  endfunction
+  function void ud_script();
+    ud_fresh("UD: GRH and payload in one place, in two, split in either");
+    recv(1, 1000, 0, 0);
+    recv(2, 40, 1000, 0);
+    recv(2, 17, 1000, 0);
+    recv(2, 50, 1000, 0);
+    recv(1, 40, 0, 0);
+    ud(8'h64, 100);
+    done(p, Iova + 40, 140, 0);
+    ud(8'h65, 100);
+    p.imm = 32'h01020304;
+    p.ack_req = 1;
+    done(p, Iova + 64'h8000, 140, 0);
+    ud(8'h64, 4096);
+    silent(p, 18);
+    ud(8'h64, 960);
+    done(p, Iova + 64'h8000 + 23, 1000, 0);
+    ud(8'h64, 960);
+    p.ipv6 = 1;
+    done(p, Iova + 64'h8000, 1000, 0);
+    ud(8'h64, 1);
+    silent(p, 18);
+    ud(8'h64, 0);
+    done(p, Iova, 40, 0);
+    ud(8'h64, 0);
+    no_wqe(p);
+
+    ud_fresh("UD: Q_Key, P_Key, length, opcode, state");
+    recv(1, 5000, 0, 0);
+    ud(8'h64, 8);
+    p.qkey ^= 32'h80000000;
+    silent(p, 14);
+    ud(8'h64, 8);
+    p.pkey = 16'h8001;
+    silent(p, 4);
+    ud(8'h64, 8);
+    p.pad = 2'd1;
+    silent(p, 15);
+    ud(8'h64, 4100);
+    silent(p, 15);
+    ud(8'h60, 256);
+    silent(p, 7);
+    ud(8'h6a, 8);
+    silent(p, 7);
+    ud(8'h44, 8);
+    silent(p, 2);
+    set(SetQpState, 64'(QpInit));
+    ud(8'h64, 8);
+    silent(p, 1);
+    set(SetQpState, 64'(QpRts));
+    ud(8'h64, 4096);
+    done(p, Iova + 40, 4136, 0);
+
+    ud_fresh("UD: memory of the receive");
+    recv(2, 60, 100, 0);
+    set(SetMrLocal, 0);
+    ud(8'h64, 8);
+    fatal_recv(p, 8'h63, 4);
+    ud_fresh("UD: malformed receive WQE");
+    recv(1, 60, 100, 1);
+    ud(8'h64, 8);
+    fatal_recv(p, 8'h63, 2);
+    ud_fresh("UD: the QP failed");
+    set(SetGone, 1);
+    ud(8'h64, 8);
+    silent(p, 1);
+
+    fresh("raw frames");
+    set(SetQpType, 8);
+    recv(2, 20, 1000, 0);
+    recv(1, 5000, 0, 0);
+    make(8'h81, 24'd5, 100);
+    p.raw = 1;
+    p.pad = 2'd3;
+    p.pkey = 16'h0;
+    p.dest_qp = 24'h1;
+    p.solicited = 1;
+    silent(p, 0);  // there is no such QP
+    set(SetRaw, 64'h100 | 64'(Q));
+    done(p, Iova + 64'h8000, 100, 0);
+    p.payload_len = 13'd4096;
+    done(p, Iova, 4096, 0);
+    no_wqe(p);
+    recv(1, 60, 0, 0);
+    p.payload_len = 13'd61;
+    silent(p, 18);
+    p.payload_len = 13'd60;
+    done(p, Iova, 60, 0);
+    begin make(8'h0a, 24'd5, 100); silent(p, 2); end
+    begin make(8'h64, 24'd5, 100); silent(p, 2); end
+    begin make(8'h44, 24'd5, 100); silent(p, 2); end
+    set(SetQpState, 64'(QpInit));
+    make(8'h64, 24'd5, 100);
+    p.raw = 1;
+    silent(p, 1);
+    set(SetQpType, 4);
+    silent(p, 0);
+
+    ud_fresh("GSI");
+    recv(1, 500, 0, 0);
+    recv(1, 500, 0, 0);
+    ud(8'h64, 256);
+    p.dest_qp = 1;
+    silent(p, 0);
+    set(SetGsi, 64'h100 | 64'(Q));
+    ud(8'h64, 256);
+    p.dest_qp = 1;
+    silent(p, 0);  // not a GSI QP
+    set(SetQpGsi, 1);
+    ud(8'h64, 256);
+    p.dest_qp = 1;
+    done(p, Iova + 40, 296, 0);
+    ud(8'h64, 256);
+    silent(p, 0);  // by its own number
+    set(SetGsi, 0);
+    ud(8'h64, 256);
+    p.dest_qp = 1;
+    silent(p, 0);
+  endfunction
+
   function void script();
     uc_script();
+    ud_script();
     fresh("only, PSN wrap, MSN, AckReq");
     make(8'h0a, 24'hfffffe, 13);
     m = p;
@@ -1202,7 +1380,6 @@ module rx_transport_tb
     begin make(8'h0a, 24'hfffffe, 8); silent(p, 2); end
     begin make(8'h64, 24'hfffffe, 8); silent(p, 2); end
     set(SetQpType, 64'(QpTypeUd));
-    begin make(8'h64, 24'hfffffe, 8); silent(p, 7); end
     begin make(8'h2a, 24'hfffffe, 8); silent(p, 2); end
 
     fresh("key of another variant");
@@ -1349,6 +1526,8 @@ module rx_transport_tb
           at = t.a[31:0];
           test = sc.names[at];
           coalesce = 0;
+          gsi_valid = 0;
+          raw_valid = 0;
           qps[Q] = '0;
           qps[Q].state = QpRtr;
           qps[Q].qp_type = QpTypeRc;
@@ -1374,6 +1553,16 @@ module rx_transport_tb
         end
         SetQpState: qps[Q].state = qp_state_e'(t.a[2:0]);
         SetQpType: qps[Q].qp_type = t.a[3:0];
+        SetQpQkey: qps[Q].qkey = t.a[31:0];
+        SetQpGsi: qps[Q].gsi = t.a[0];
+        SetGsi: begin
+          gsi_valid = t.a[8];
+          gsi_idx = t.a[7:0];
+        end
+        SetRaw: begin
+          raw_valid = t.a[8];
+          raw_idx = t.a[7:0];
+        end
         SetQpPkey: qps[Q].pkey = t.a[15:0];
         SetQpWrite: qps[Q].remote_write = t.a[0];
         SetMrLength: mrs[3].length = t.a;
@@ -1405,14 +1594,15 @@ module rx_transport_tb
         Recv: ok = n_wr > b_wr && last_wr.has_cqe && !last_wr.more && last_wr.last && n_drop == b_drop &&
                    n_err == b_err && last_wr.ack == t.c && last_wr.psn == t.m.psn &&
                    last_wr.cqe.status == 0 && last_wr.cqe.byte_len == t.b &&
-                   last_wr.cqe.cqn == 8'h77 && last_wr.cqe.src_qp == 24'h445566 &&
+                   last_wr.cqe.cqn == 8'h77 && last_wr.cqe.src_qp == (qps[Q].qp_type == QpTypeUd ? t.m.src_qp : t.m.raw ? 24'd0 : 24'h445566) &&
+                   last_wr.cqe.with_grh == (qps[Q].qp_type == QpTypeUd) &&
                    int'(last_wr.cqe.index) == (rq_index[Q] - rqs[Q].size() - 1) % 65536 &&
-                   last_wr.cqe.opcode == (t.m.opcode[4:0] < 5'h06 ? 8'd128 : 8'd129) &&
-                   last_wr.cqe.with_imm == t.m.opcode[0] &&
-                   (t.m.imm == 0 || last_wr.cqe.imm == {t.m.imm[7:0], t.m.imm[15:8], t.m.imm[23:16],
+                   last_wr.cqe.opcode == (t.m.raw || t.m.opcode[4:0] < 5'h06 ? 8'd128 : 8'd129) &&
+                   last_wr.cqe.with_imm == (t.m.opcode[0] && !t.m.raw) &&
+                   (t.m.imm == 0 || t.m.raw || last_wr.cqe.imm == {t.m.imm[7:0], t.m.imm[15:8], t.m.imm[23:16],
                                                         t.m.imm[31:24]}) &&
-                   last_wr.cqe.solicited == t.m.solicited && last_wr.has_payload == (t.m.payload_len != 0) &&
-                   (t.m.payload_len == 0 || last_wr.iova == t.a);
+                   last_wr.cqe.solicited == (t.m.solicited && !t.m.raw) && last_wr.has_payload == (t.m.payload_len != 0 || qps[Q].qp_type == QpTypeUd) &&
+                   (!last_wr.has_payload || last_wr.iova == t.a);
         NoWqe: ok = n_wr == b_wr && n_drop == b_drop && n_err == b_err && n_ackrx == b_ackrx && n_rnr == b_rnr + 1;
         Rnr: ok = n_wr == b_wr + 1 && n_drop == b_drop && n_err == b_err && last_wr.ack &&
                   !last_wr.has_payload && !last_wr.has_cqe && last_wr.syndrome == t.a[7:0] && last_wr.psn == t.m.psn;
@@ -1534,11 +1724,32 @@ module rx_transport_tb
       if (len > mtu) len = mtu;
     end
     if (p.opcode inside {8'h02, 8'h04, 8'h08, 8'h0a} && recv_too && $urandom() % 3 == 0) p.opcode += 8'd1;
+    p.qkey = qps[q].qkey;
+    p.src_qp = 24'($urandom());
+    p.ip_head = {$urandom(), $urandom(), $urandom()};
+    if (qps[q].qp_type == QpTypeUd) begin
+      p.opcode = $urandom() % 2 == 0 ? 8'h64 : 8'h65;
+      p.psn = psn_t'($urandom());
+      p.sip = {4{$urandom()}};
+      p.dip = {4{$urandom()}};
+      p.ipv6 = 1'($urandom());
+      len = $urandom() % 4 == 0 ? longint'($urandom() % 5) : longint'($urandom() % 4097);
+      if (wrong_percent != 0 && $urandom() % 20 == 0) p.qkey ^= 32'd1 << ($urandom() % 32);
+    end
+    if (qps[q].qp_type == QpTypeRaw || (wrong_percent != 0 && !raw_valid && $urandom() % 200 == 0)) begin
+      p.raw = 1;
+      p.opcode = 8'($urandom());
+      p.dest_qp = 24'($urandom());
+      p.pkey = 16'($urandom());
+      p.psn = psn_t'($urandom());
+      p.sip = {4{$urandom()}};
+      len = 14 + longint'($urandom() % 4083);
+    end
     if (qps[q].qp_type == QpTypeUc) begin
       p.opcode |= 8'h20;
       if (!r_in[q] && $urandom() % 2 == 0) p.psn = random_psn();
       // a new message inside another one
-      if (wrong_percent != 0 && $urandom() % 12 == 0) begin
+      if (wrong_percent != 0 && $urandom() % 4 == 0) begin
         p.opcode = $urandom() % 2 == 0 ? 8'h20 : 8'h24;
         len = p.opcode == 8'h20 ? mtu : len;
         s_plan[q] = mtu + longint'($urandom()) % (2 * mtu);
@@ -1578,7 +1789,7 @@ module rx_transport_tb
   // two in turn. 123, 124: drain with one packet in a held output, and with one more behind it.
   // 125: drain under new work.
   task automatic random_round(int round);
-    int q, n, before_drain;
+    int q, n, before_drain, pick;
     for (int i = 0; i < n4; i++) begin
       mrs[i] = '0;
       mrs[i].valid = 1;
@@ -1594,7 +1805,13 @@ module rx_transport_tb
       q = i * 31;
       qps[q] = '0;
       qps[q].state = $urandom() % 4 == 0 ? QpRtr : $urandom() % 8 == 0 ? QpSqd : QpRts;
-      qps[q].qp_type = round < 120 && $urandom() % 3 == 0 ? QpTypeUc : QpTypeRc;
+      pick = round < 120 ? int'($urandom() % 6) : 5;
+      qps[q].qp_type = pick < 2 ? QpTypeUc : pick == 2 ? QpTypeUd : i == 3 && round < 120 && round % 2 == 1 ? QpTypeRaw : QpTypeRc;
+      if (i == 3) begin
+        raw_valid = qps[q].qp_type == QpTypeRaw;
+        raw_idx = qp_idx_t'(q);
+      end
+      qps[q].qkey = $urandom();
       qps[q].path_mtu = 3'(1 + $urandom() % 5);
       qps[q].remote_write = 1;
       qps[q].pd = 24'd77;
@@ -1682,14 +1899,16 @@ module rx_transport_tb
       if (i != 11 && seen_drop[i] < 4) $fatal(1, "drop %0d: seen %0d", i, seen_drop[i]);
     end
     if (n_rnr < 100 || n_fault[1] < 20 || n_fault[2] < 10 || n_fault[4] < 20 || n_split < 200 || n_cqe < 1000 ||
-        n_flushed < 200 || n_uc < 1000 || n_uc_none < 20 || n_again < 20 || seen_drop[15] < 10 || seen_drop[16] < 10 ||
+        n_flushed < 200 || n_uc < 1000 || n_uc_none < 20 || n_again < 20 || n_ud < 500 || n_raw < 40 || n_kept < 20 || seen_drop[14] < 10 || seen_drop[15] < 10 || seen_drop[16] < 10 ||
         seen_drop[17] < 10) begin
+      $display("UC %0d, without receive %0d, again %0d, UD %0d, raw %0d, kept %0d, drops %0d %0d %0d %0d", n_uc, n_uc_none, n_again, n_ud,
+               n_raw, n_kept, seen_drop[14], seen_drop[15], seen_drop[16], seen_drop[17]);
       $fatal(1, "receives: corner not reached: %0d %0d %0d %0d %0d %0d %0d", n_rnr, n_fault[1], n_fault[2],
              n_fault[4], n_split, n_cqe, n_flushed);
     end
     if (n_stream < 5000 || reached_middle < 1000) $fatal(1, "corner not reached");
-    $display("PASS %0d UC, %0d receive WQEs given again, %0d receives (%0d in pieces), %0d RNR, %0d written, %0d dropped, %0d acknowledges, %0d fatal, cycles x100: %0d %0d %0d",
-             n_uc, n_again, n_cqe, n_split, n_rnr, n_stream, n_drop, n_ackrx, n_err, per_packet_x100[0], per_packet_x100[1],
+    $display("PASS %0d UC, %0d UD, %0d raw (%0d too long), %0d receive WQEs given again, %0d receives (%0d in pieces), %0d RNR, %0d written, %0d dropped, %0d acknowledges, %0d fatal, cycles x100: %0d %0d %0d",
+             n_uc, n_ud, n_raw, n_kept, n_again, n_cqe, n_split, n_rnr, n_stream, n_drop, n_ackrx, n_err, per_packet_x100[0], per_packet_x100[1],
              per_packet_x100[2]);
     $finish;
   end

@@ -31,9 +31,12 @@ module tx_egress_tb
   qp_attr_t qp_rsp = '0;
   logic [NumB-1:0] tx_keep;
   tx_err_t err;
+  logic ah_req_valid, ah_rsp_valid = 0;
+  ah_idx_t ah_req_idx;
+  ah_t ah_rsp = '0, ahs[16];
   ack_rx_t sent;
   logic [15:0] ev_frame_len;
-  logic [1:0] ev_frame_kind;
+  logic [2:0] ev_frame_kind;
 
   tx_egress #(.DataW(DataW)) dut (
     .clk_i(clk), .rst_ni(rst_n), .mac_addr_i(Mac), .pfc_pause_i(pause),
@@ -43,6 +46,7 @@ module tx_egress_tb
     .pl_last_i(pl_last), .pl_err_i(pl_err),
     .qp_req_valid_o(qp_req_valid), .qp_req_ready_i(qp_req_ready), .qp_req_idx_o(qp_req_idx),
     .qp_rsp_valid_i(qp_rsp_valid), .qp_rsp_i(qp_rsp),
+    .ah_req_valid_o(ah_req_valid), .ah_req_idx_o(ah_req_idx), .ah_rsp_valid_i(ah_rsp_valid), .ah_rsp_i(ah_rsp),
     .tx_valid_o(tx_valid), .tx_ready_i(tx_ready), .tx_data_o(tx_data), .tx_keep_o(tx_keep),
     .tx_last_o(tx_last), .tx_user_o(tx_user),
     .err_valid_o(err_valid), .err_ready_i(err_ready), .err_o(err),
@@ -82,6 +86,13 @@ module tx_egress_tb
         q.hop_limit = 8'hff;
       end
       qps[i] = q;
+      for (int k = 0; k < $bits(ah_t); k++) ahs[i][k] = 1'($urandom());
+      ahs[i].ipv6 = i[1];
+      ahs[i].vlan = i[0];
+      if (!ahs[i].ipv6) begin
+        ahs[i].sgid[95:0] = {16'hffff, 80'd0};
+        ahs[i].dgid[95:0] = {16'hffff, 80'd0};
+      end
     end
   endtask
 
@@ -168,7 +179,10 @@ module tx_egress_tb
         pkts_todo--;
         for (int k = 0; k < $bits(tx_pkt_t); k++) pkt[k] = 1'($urandom());
         pkt.qp = qp_idx_t'($urandom() % NumTestQp);
-        case ($urandom() % 12)
+        pkt.raw = fixed_len < 0 && $urandom() % 10 == 0;
+        case ($urandom() % 15)
+          12, 13: pkt.opcode = 8'h64;
+          14: pkt.opcode = 8'h65;
           6: pkt.opcode = OpRcSendFirst;
           7: pkt.opcode = OpRcSendLastImm;
           8: pkt.opcode = OpRcSendOnly;
@@ -185,14 +199,18 @@ module tx_egress_tb
         if (fixed_len >= 0) pkt.opcode = OpRcWriteOnly;
         pkt.has_reth = pkt.opcode inside {OpRcWriteFirst, OpRcWriteOnly, OpRcWriteOnlyImm};
         pkt.has_imm = pkt.opcode inside {OpRcWriteLastImm, OpRcWriteOnlyImm, OpRcSendLastImm,
-                                         OpRcSendOnlyImm};
+                                         OpRcSendOnlyImm, 8'h65};
+        pkt.has_deth = pkt.opcode[7:5] == 3'd3;
+        if (pkt.raw) {pkt.has_deth, pkt.has_reth, pkt.has_imm, pkt.has_ieth} = '0;
+        if (pkt.has_deth) pkt.va[24+:AhIdxW] = AhIdxW'($urandom() % 16);
         pkt.has_ieth = pkt.opcode inside {OpRcSendLastInv, OpRcSendOnlyInv};
         if (fixed_len >= 0) pkt.len = 13'(fixed_len);
         else if (chance(8)) pkt.len = '0;
         else if (chance(6)) pkt.len = 13'(4096 - $urandom() % 5);
         else if (chance(2)) pkt.len = 13'(1 + $urandom() % 200);
         else pkt.len = 13'(1 + $urandom() % 1100);
-        if (!pkt.has_reth && pkt.len == 0) pkt.len = 13'd1;
+        if (!pkt.has_reth && !pkt.has_deth && pkt.len == 0) pkt.len = 13'd1;
+        if (pkt.raw && pkt.len < 14) pkt.len = 13'(14 + $urandom() % 60);
         cur_seq = pkt_seq;
         pkt_seq++;
         if (pkt.len != 0) pl_todo.push_back({cur_seq, pkt.len});
@@ -229,7 +247,20 @@ module tx_egress_tb
     logic [31:0] at;
   } qreq_t;
   qreq_t qreqs[$];
-  int n_asked = 0;
+  int n_asked = 0, n_ud = 0, n_raw = 0;
+  ah_t uah;
+  // handles: answered in the next cycle
+  always @(posedge clk) begin
+    logic v;
+    ah_idx_t i;
+    v = rst_n && ah_req_valid;
+    i = ah_req_idx;
+    if (v && i >= 16) $fatal(1, "handle %0d", i);
+    #3;
+    ah_rsp_valid = v;
+    for (int k = 0; k < $bits(ah_t); k += 32) ah_rsp = $bits(ah_t)'({ah_rsp, $urandom()});
+    if (v) ah_rsp = ahs[i[3:0]];
+  end
   always @(posedge clk) begin
     if (rst_n && qp_req_valid && qp_req_ready) begin
       qreqs.push_back({qp_req_idx, 32'(now + (mode == 0 ? 0 : $urandom() % 12))});
@@ -238,6 +269,13 @@ module tx_egress_tb
       if (asked.size() == 0) $fatal(1, "attributes asked for without a job");
       w = asked.pop_front();
       w.attr = qp_rsp;
+      if (!w.is_ack && w.pkt.has_deth) begin
+        n_ud++;
+        uah = ahs[w.pkt.va[27:24]];
+        {w.attr.ipv6, w.attr.vlan, w.attr.udp_sport, w.attr.dmac, w.attr.vlan_tci, w.attr.hop_limit, w.attr.traffic_class,
+         w.attr.flow_label, w.attr.sgid, w.attr.dgid} = $bits(ah_t)'(uah);
+        w.attr.dest_qpn = w.pkt.va[23:0];
+      end
       if (w.is_ack) begin
         if (qp_rsp.state inside {QpReset, QpInit, QpNone}) dropped++;
         else want.push_back(w);
@@ -286,6 +324,12 @@ module tx_egress_tb
   task automatic expect_frame(input want_t e, input logic [15:0] id);
     int pad, ext, sum, b;
     fl = 0;
+    if (!e.is_ack && e.pkt.raw) begin
+      for (int i = 0; i < int'(e.pkt.len); i++) put(128'(pay(e.seq, i)), 1);
+      plen = fl;
+      n_raw++;
+      return;
+    end
     put_raw(128'(e.attr.dmac), 6);
     put_raw(128'(Mac), 6);
     if (e.attr.vlan) put({96'd0, 16'h8100, e.attr.vlan_tci}, 4);
@@ -293,7 +337,7 @@ module tx_egress_tb
     l3 = fl;
     plen = e.is_ack ? 0 : int'(e.pkt.len);
     pad = (4 - plen % 4) % 4;
-    ext = e.is_ack ? 4 : (e.pkt.has_reth ? 16 : 0) + (e.pkt.has_imm || e.pkt.has_ieth ? 4 : 0);
+    ext = e.is_ack ? 4 : (e.pkt.has_reth ? 16 : e.pkt.has_deth ? 8 : 0) + (e.pkt.has_imm || e.pkt.has_ieth ? 4 : 0);
     b = 8 + 12 + ext + plen + pad + 4;      // UDP length
     if (e.attr.ipv6) begin
       put(128'({4'd6, e.attr.traffic_class, e.attr.flow_label}), 4);
@@ -339,6 +383,11 @@ module tx_egress_tb
         put(128'(e.pkt.va), 8);
         put(128'(e.pkt.rkey), 4);
         put(128'(e.pkt.dma_len), 4);
+      end
+      if (e.pkt.has_deth) begin
+        put(128'(e.pkt.rkey[31] ? e.attr.qkey : e.pkt.rkey), 4);
+        put(128'd0, 1);
+        put(e.attr.gsi ? 128'd1 : 128'(256 + int'(e.pkt.qp)), 3);
       end
       if (e.pkt.has_imm || e.pkt.has_ieth) put(128'(e.pkt.imm), 4);
       for (int i = 0; i < plen; i++) put(128'(pay(e.seq, i)), 1);
@@ -420,7 +469,7 @@ module tx_egress_tb
   task automatic check_frame();
     if (want.size() == 0) $fatal(1, "frame nobody asked for");
     w = want.pop_front();
-    if (!w.attr.ipv6) begin
+    if (!w.attr.ipv6 && (w.is_ack || !w.pkt.raw)) begin
       id = {gb[(w.attr.vlan ? 18 : 14) + 4], gb[(w.attr.vlan ? 18 : 14) + 5]};
       if (id == 0 || id == last_id) $fatal(1, "IPv4 ID %0d after %0d", id, last_id);
       last_id = id;
@@ -432,13 +481,13 @@ module tx_egress_tb
         $fatal(1, "frame %0d (ack %0d v6 %0d vlan %0d len %0d) byte %0d of %0d: got %h, want %h", frames,
                w.is_ack, w.attr.ipv6, w.attr.vlan, plen, i, fl, gb[i], fb[i]);
     if (fl != gl) $fatal(1, "frame %0d: %0d bytes, want %0d", frames, gl, fl);
-    kind = !w.is_ack ? 0 : w.ack.syndrome == SynAck ? 1 : 2;
+    kind = !w.is_ack ? (w.pkt.raw ? 4 : 0) : w.ack.syndrome == SynAck ? 1 : 2;
     if (kind == 1) acks_seen++;
     if (kind == 2) naks_seen++;
     if (int'(ev_frame_len) != fl) $fatal(1, "ev_frame_len %0d, want %0d", ev_frame_len, fl);
     if (int'(ev_frame_kind) != kind) $fatal(1, "ev_frame_kind %0d, want %0d", ev_frame_kind, kind);
     // a frame of a paused priority may only be one that had begun before the pause (three at most are on the way)
-    if (now > paused_since && pause_seen[w.attr.vlan ? w.attr.vlan_tci[15:13] : 3'd0]) pause_starts++;
+    if (now > paused_since && pause_seen[w.attr.vlan && (w.is_ack || !w.pkt.raw) ? w.attr.vlan_tci[15:13] : 3'd0]) pause_starts++;
     if (dump != 0 && frames < 400) begin
       for (int i = 0; i < gl; i++) begin
         if (i % 16 == 0) $fwrite(dump, "%06x", i);
@@ -502,8 +551,8 @@ module tx_egress_tb
       settle(400000);
     end
     if (aborts != errs || errs < 10) $fatal(1, "%0d aborts, %0d error reports", aborts, errs);
-    if (n_sent < 100 || dropped < 20 || drains < 5 || acks_seen < 100 || naks_seen < 100 || stalls_read == 0)
-      $fatal(1, "too little happened: %0d drops, %0d drains, %0d acks", dropped, drains, acks_seen);
+    if (n_ud < 40 || n_raw < 20 || n_sent < 100 || dropped < 20 || drains < 5 || acks_seen < 100 || naks_seen < 100 || stalls_read == 0)
+      $fatal(1, "too little happened: %0d drops, %0d drains, %0d acks, %0d UD, %0d raw, %0d reports", dropped, drains, acks_seen, n_ud, n_raw, n_sent);
 
     // PFC: nothing begins while its priority is paused
     state_rate = 0;

@@ -10,7 +10,7 @@
 package rnic_regs_pkg;
 
   // Hash over the register map and the layouts, as in register layout_hash.
-  localparam logic [31:0] LayoutHash = 32'h91a30c69;
+  localparam logic [31:0] LayoutHash = 32'h13d5daa7;
 
   // ---- enums ----------------------------------------------------------------------------------
   // drop_reason: Verdict of the receive front end on one frame, in order of precedence: the first
@@ -117,9 +117,10 @@ package rnic_regs_pkg;
   localparam logic [7:0] QpStateNone  = 8'd7;
 
   // qp_type
-  localparam logic [7:0] QpTypeRc = 8'd2;
-  localparam logic [7:0] QpTypeUc = 8'd3;
-  localparam logic [7:0] QpTypeUd = 8'd4;
+  localparam logic [7:0] QpTypeRc        = 8'd2;
+  localparam logic [7:0] QpTypeUc        = 8'd3;
+  localparam logic [7:0] QpTypeUd        = 8'd4;
+  localparam logic [7:0] QpTypeRawPacket = 8'd8;
 
   // mtu: Path MTU; numbers of enum ibv_mtu.
   localparam logic [7:0] MtuM256  = 8'd1;
@@ -145,6 +146,9 @@ package rnic_regs_pkg;
   localparam logic [7:0] CmdOpcodeCreateEq    = 8'd64;
   localparam logic [7:0] CmdOpcodeQueryEq     = 8'd65;
   localparam logic [7:0] CmdOpcodeDestroyEq   = 8'd66;
+  localparam logic [7:0] CmdOpcodeCreateAh    = 8'd80;
+  localparam logic [7:0] CmdOpcodeQueryAh     = 8'd81;
+  localparam logic [7:0] CmdOpcodeDestroyAh   = 8'd82;
 
   // cmd_status
   localparam logic [7:0] CmdStatusOk        = 8'd0;
@@ -179,6 +183,8 @@ package rnic_regs_pkg;
   localparam logic [7:0] CmdSyndromeEqVector     = 8'd18;
   localparam logic [7:0] CmdSyndromeCqEqn        = 8'd19;
   localparam logic [7:0] CmdSyndromeCqModeration = 8'd20;
+  localparam logic [7:0] CmdSyndromeRawPacket    = 8'd25;
+  localparam logic [7:0] CmdSyndromeGsi          = 8'd24;
 
   // eqe_type: What an EQE tells. Completion events go to the EQ of the CQ, all others to EQ 0.
   localparam logic [7:0] EqeTypeCompletion  = 8'd1;
@@ -206,7 +212,7 @@ package rnic_regs_pkg;
   localparam logic [16:0] CsrVersionOffset = 17'h00004;
   localparam logic [31:0] CsrVersionReset = 32'h1;
   localparam logic [16:0] CsrLayoutHashOffset = 17'h00008;
-  localparam logic [31:0] CsrLayoutHashReset = 32'h91a30c69;
+  localparam logic [31:0] CsrLayoutHashReset = 32'h13d5daa7;
   localparam logic [16:0] CsrCaps0Offset = 17'h00010;
   localparam logic [16:0] CsrCaps1Offset = 17'h00014;
   localparam logic [16:0] CsrClockOffset = 17'h00018;
@@ -275,6 +281,8 @@ package rnic_regs_pkg;
   localparam logic [16:0] CsrTxRetransmitsOffset = 17'h01138;
   localparam logic [16:0] CsrRxSendRequestsOffset = 17'h01140;
   localparam logic [16:0] CsrOutOfBufferOffset = 17'h01148;
+  localparam logic [16:0] CsrRxRawFramesOffset = 17'h011a8;
+  localparam logic [16:0] CsrTxRawFramesOffset = 17'h011b0;
   localparam logic [16:0] CsrEqeWrittenOffset = 17'h011c8;
   localparam logic [16:0] CsrEqeLostOffset = 17'h011d0;
   localparam logic [16:0] CsrInterruptsOffset = 17'h011d8;
@@ -342,12 +350,13 @@ package rnic_regs_pkg;
   // chosen at creation.
   localparam int unsigned WqeBytes = 128;
   typedef struct packed {
-    logic [255:0] rsvd_5;
+    logic [255:0] rsvd_4;
     sge_t [3:0]   sge;
-    logic [31:0]  rsvd_4;
+    logic [7:0]   rsvd_3;
+    logic [23:0]  remote_qpn;
     logic [31:0]  rkey;
     logic [63:0]  remote_addr;
-    logic [15:0]  rsvd_3;
+    logic [15:0]  ah;
     logic [15:0]  index;
     logic [15:0]  rsvd_2;
     logic [15:0]  inline_len;
@@ -445,24 +454,27 @@ package rnic_regs_pkg;
   // QP attributes (create, modify) and, from offset 128, state that query returns.
   localparam int unsigned QpContextBytes = 192;
   typedef struct packed {
-    logic [303:0] rsvd_14;
+    logic [303:0] rsvd_15;
     logic [15:0]  rq_ci;
     logic [15:0]  rq_pi;
     logic [15:0]  sq_ci;
     logic [15:0]  sq_next;
     logic [15:0]  sq_pi;
-    logic [7:0]   rsvd_13;
+    logic [7:0]   rsvd_14;
     logic [23:0]  msn;
-    logic [7:0]   rsvd_12;
+    logic [7:0]   rsvd_13;
     logic [23:0]  expected_psn;
-    logic [7:0]   rsvd_11;
+    logic [7:0]   rsvd_12;
     logic [23:0]  una_psn;
-    logic [7:0]   rsvd_10;
+    logic [7:0]   rsvd_11;
     logic [23:0]  next_psn;
-    logic [127:0] rsvd_9;
+    logic [127:0] rsvd_10;
     logic [127:0] dgid;
     logic [127:0] sgid;
-    logic [71:0]  rsvd_8;
+    logic [31:0]  rsvd_9;
+    logic [31:0]  qkey;
+    logic [6:0]   rsvd_8;
+    logic         gsi;
     logic [23:0]  flow_label;
     logic [15:0]  rsvd_7;
     logic [7:0]   traffic_class;
@@ -506,6 +518,24 @@ package rnic_regs_pkg;
     logic [7:0]   state;
   } qp_context_t;
 
+  // Address handle: how packets of UD work requests reach their destination.
+  localparam int unsigned AhEntryBytes = 64;
+  typedef struct packed {
+    logic [127:0] dgid;
+    logic [127:0] sgid;
+    logic [103:0] rsvd_1;
+    logic [23:0]  flow_label;
+    logic [15:0]  udp_sport;
+    logic [47:0]  dmac;
+    logic [15:0]  vlan_tci;
+    logic [7:0]   traffic_class;
+    logic [7:0]   hop_limit;
+    logic [5:0]   rsvd_0;
+    logic         vlan;
+    logic         ipv6;
+    logic [23:0]  pd;
+  } ah_entry_t;
+
   // Head of a command slot (256 bytes; the object's layout follows at offset 16).
   localparam int unsigned CmdHeaderBytes = 16;
   typedef struct packed {
@@ -532,32 +562,34 @@ package rnic_regs_pkg;
   // Answer of query_device.
   localparam int unsigned DeviceCapsBytes = 64;
   typedef struct packed {
-    logic [159:0] rsvd_0;
-    logic [31:0]  num_vectors;
-    logic [31:0]  num_eq;
-    logic [31:0]  max_frame;
-    logic [31:0]  data_width;
-    logic [31:0]  max_inflight;
-    logic [31:0]  log_max_queue;
-    logic [31:0]  max_sge;
-    logic [31:0]  first_qpn;
-    logic [31:0]  num_mr;
-    logic [31:0]  num_cq;
-    logic [31:0]  num_qp;
+    logic [95:0] rsvd_1;
+    logic [31:0] num_ah;
+    logic [31:0] rsvd_0;
+    logic [31:0] num_vectors;
+    logic [31:0] num_eq;
+    logic [31:0] max_frame;
+    logic [31:0] data_width;
+    logic [31:0] max_inflight;
+    logic [31:0] log_max_queue;
+    logic [31:0] max_sge;
+    logic [31:0] first_qpn;
+    logic [31:0] num_mr;
+    logic [31:0] num_cq;
+    logic [31:0] num_qp;
   } device_caps_t;
 
   // What the receive front end says of one frame, on rnic_core's verdict port: one per frame, in
   // order of arrival. Fields that lie behind the point where the frame was refused are not defined.
   localparam int unsigned RxVerdictBytes = 128;
   typedef struct packed {
-    logic [95:0]  rsvd_4;
+    logic [95:0]  rsvd_3;
     logic [47:0]  dmac;
     logic [47:0]  smac;
     logic [127:0] dip;
     logic [127:0] sip;
     logic [63:0]  compare;
     logic [63:0]  swap_add;
-    logic [31:0]  rsvd_3;
+    logic [31:0]  rsvd_2;
     logic [31:0]  imm;
     logic [31:0]  dma_len;
     logic [31:0]  rkey;
@@ -566,9 +598,9 @@ package rnic_regs_pkg;
     logic [7:0]   syndrome;
     logic [15:0]  payload_len;
     logic [15:0]  payload_off;
-    logic [7:0]   rsvd_2;
-    logic [23:0]  psn;
     logic [7:0]   rsvd_1;
+    logic [23:0]  psn;
+    logic [7:0]   rsvd_0;
     logic [23:0]  dest_qp;
     logic [15:0]  udp_sport;
     logic [15:0]  vlan_tci;
@@ -577,7 +609,7 @@ package rnic_regs_pkg;
     logic [7:0]   bth_flags;
     logic [7:0]   ttl;
     logic [7:0]   tos;
-    logic         rsvd_0;
+    logic         raw;
     logic         ack_req;
     logic         becn;
     logic         fecn;
@@ -816,6 +848,12 @@ package rnic_regs_pkg;
   } csr_hw2reg_out_of_buffer_t;
   typedef struct packed {
     logic [63:0] count;
+  } csr_hw2reg_rx_raw_frames_t;
+  typedef struct packed {
+    logic [63:0] count;
+  } csr_hw2reg_tx_raw_frames_t;
+  typedef struct packed {
+    logic [63:0] count;
   } csr_hw2reg_eqe_written_t;
   typedef struct packed {
     logic [63:0] count;
@@ -877,6 +915,8 @@ package rnic_regs_pkg;
     csr_hw2reg_tx_retransmits_t        tx_retransmits;
     csr_hw2reg_rx_send_requests_t      rx_send_requests;
     csr_hw2reg_out_of_buffer_t         out_of_buffer;
+    csr_hw2reg_rx_raw_frames_t         rx_raw_frames;
+    csr_hw2reg_tx_raw_frames_t         tx_raw_frames;
     csr_hw2reg_eqe_written_t           eqe_written;
     csr_hw2reg_eqe_lost_t              eqe_lost;
     csr_hw2reg_interrupts_t            interrupts;

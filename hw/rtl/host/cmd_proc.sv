@@ -12,11 +12,11 @@
 // one ring ahead is refused (ev_error_o). Host memory that answers with an error: status
 // exec_error, ev_error_o.
 //
-// QP states and transitions: IBTA 10.3.1. What a transition takes from the slot (everything
+// At most one raw packet QP exists; raw_rx_o: it wants frames (from RTR on). One UD QP may be the GSI QP (flag `gsi` at its creation): it is QP1 on the wire. QP states and transitions: IBTA 10.3.1. What a transition takes from the slot (everything
 // else stays as it was; to RESET and to ERR take nothing):
 //   create       type, CQs, PD, SQ and RQ geometry; those cannot change later
-//   to INIT      P_Key, rights
-//   INIT to RTR  rights, address vector, path MTU, destination QPN, PSN to expect, RNR timer,
+//   to INIT      P_Key, rights; Q_Key (UD: in all transitions)
+//   INIT to RTR  rights, address vector, path MTU, destination QPN (not looked at on UD), PSN to expect, RNR timer,
 //                max_dest_rd_atomic; the responder starts
 //   RTR to RTS   rights, first PSN to send, timers and retry counts, max_rd_atomic; the requester
 //                starts (timers and retry counts are those of RC; without acknowledges there are none)
@@ -75,6 +75,20 @@ module cmd_proc
   output mr_t                  mr_cmd_mr_o,
   input  logic                 mr_cmd_rsp_valid_i,
   input  mr_t                  mr_cmd_rsp_i,
+  // AH table
+  output logic                 ah_cmd_valid_o,
+  output logic                 ah_cmd_we_o,
+  output ah_idx_t              ah_cmd_idx_o,
+  output ah_t                  ah_cmd_ah_o,
+  input  logic                 ah_cmd_rsp_valid_i,
+  input  ah_t                  ah_cmd_rsp_i,
+  // the GSI QP
+  output logic                 gsi_valid_o,
+  output qp_idx_t              gsi_idx_o,
+  // the raw packet QP
+  output logic                 raw_valid_o,
+  output qp_idx_t              raw_idx_o,
+  output logic                 raw_rx_o,
   // CQE writer
   output logic                 cq_cmd_valid_o,
   input  logic                 cq_cmd_ready_i,
@@ -139,6 +153,7 @@ module cmd_proc
     StMrRead, StMrCheck, StMrWrite,
     StCqRead, StCqCheck, StCqEq, StCqEqRsp, StCqWrite,
     StEqRead, StEqCheck, StEqWrite,
+    StAhRead, StAhCheck, StAhWrite,
     StQpRead, StQpCheck,
     StQpCqSend, StQpCqSendRsp, StQpCqRecv, StQpCqRecvRsp,
     StUseSend, StUseRecv,
@@ -186,6 +201,11 @@ module cmd_proc
   logic        bad_dest_q, bad_send_q, bad_recv_q;
   mr_t         mr_q;
   logic        bad_key_q, bad_len_q, bad_access_q;
+  ah_t         ah_q;
+  logic        gsi_valid_q;
+  qp_idx_t     gsi_idx_q;
+  logic        raw_valid_q, raw_rx_q;
+  qp_idx_t     raw_idx_q;
   logic [63:6] cq_addr_q;
   logic [3:0]  cq_log_size_q;
   logic [7:0]  cq_eqn_q;
@@ -236,6 +256,8 @@ module cmd_proc
     a.min_rnr_timer = c.min_rnr_timer[4:0];
     a.max_rd_atomic = c.max_rd_atomic;
     a.max_dest_rd_atomic = c.max_dest_rd_atomic;
+    a.qkey = c.qkey;
+    a.gsi = c.gsi;
     return a;
   endfunction
   // verilator lint_on UNUSEDSIGNAL
@@ -279,6 +301,8 @@ module cmd_proc
     c.min_rnr_timer = 8'(a.min_rnr_timer);
     c.max_rd_atomic = a.max_rd_atomic;
     c.max_dest_rd_atomic = a.max_dest_rd_atomic;
+    c.qkey = a.qkey;
+    c.gsi = a.gsi;
     c.next_psn = q.next_psn;
     c.una_psn = q.una_psn;
     c.sq_pi = q.pi;
@@ -301,6 +325,7 @@ module cmd_proc
     a.remote_read = n.remote_read;
     a.remote_atomic = n.remote_atomic;
     if (to == QpInit) a.pkey = n.pkey;
+    if (o.qp_type == QpTypeUd) a.qkey = n.qkey;
     if (to == QpRtr) begin
       a.path_mtu = n.path_mtu;
       a.ipv6 = n.ipv6;
@@ -343,14 +368,17 @@ module cmd_proc
   logic is_create, is_query, is_destroy, is_modify_cq;
   assign is_modify_cq = opcode_q == rnic_regs_pkg::CmdOpcodeModifyCq;
   assign is_create = opcode_q inside {rnic_regs_pkg::CmdOpcodeCreateMr,
+                                      rnic_regs_pkg::CmdOpcodeCreateAh,
                                       rnic_regs_pkg::CmdOpcodeCreateCq,
                                       rnic_regs_pkg::CmdOpcodeCreateEq,
                                       rnic_regs_pkg::CmdOpcodeCreateQp};
   assign is_query = opcode_q inside {rnic_regs_pkg::CmdOpcodeQueryMr,
+                                     rnic_regs_pkg::CmdOpcodeQueryAh,
                                      rnic_regs_pkg::CmdOpcodeQueryCq,
                                      rnic_regs_pkg::CmdOpcodeQueryEq,
                                      rnic_regs_pkg::CmdOpcodeQueryQp};
   assign is_destroy = opcode_q inside {rnic_regs_pkg::CmdOpcodeDestroyMr,
+                                       rnic_regs_pkg::CmdOpcodeDestroyAh,
                                        rnic_regs_pkg::CmdOpcodeDestroyCq,
                                        rnic_regs_pkg::CmdOpcodeDestroyEq,
                                        rnic_regs_pkg::CmdOpcodeDestroyQp};
@@ -362,6 +390,7 @@ module cmd_proc
     BodyMr,
     BodyCq,
     BodyEq,
+    BodyAh,
     BodyQp
   } body_e;
   body_e      body_q;
@@ -376,6 +405,7 @@ module cmd_proc
     rnic_regs_pkg::rsp_header_t h;
     rnic_regs_pkg::device_caps_t d;
     rnic_regs_pkg::mr_entry_t m;
+    rnic_regs_pkg::ah_entry_t ahe;
     rnic_regs_pkg::cq_context_t c;
     rnic_regs_pkg::eq_context_t e;
     rnic_regs_pkg::qp_context_t q;
@@ -394,6 +424,7 @@ module cmd_proc
         d.num_qp = NumQp;
         d.num_cq = NumCq;
         d.num_mr = NumMr;
+        d.num_ah = NumAh;
         d.first_qpn = 32'(QpnBase);
         d.max_sge = MaxSge;
         d.log_max_queue = LogMaxQueue;
@@ -441,6 +472,21 @@ module cmd_proc
         e.pi = eq_cmd_rsp_i.pi;
         e.ci = eq_cmd_rsp_i.ci;
         bits[HdrW+:$bits(e)] = e;
+      end
+      BodyAh: begin
+        ahe = '0;
+        ahe.pd = ah_cmd_rsp_i.pd;
+        ahe.ipv6 = ah_cmd_rsp_i.ipv6;
+        ahe.vlan = ah_cmd_rsp_i.vlan;
+        ahe.hop_limit = ah_cmd_rsp_i.hop_limit;
+        ahe.traffic_class = ah_cmd_rsp_i.traffic_class;
+        ahe.vlan_tci = ah_cmd_rsp_i.vlan_tci;
+        ahe.dmac = ah_cmd_rsp_i.dmac;
+        ahe.udp_sport = ah_cmd_rsp_i.udp_sport;
+        ahe.flow_label = 24'(ah_cmd_rsp_i.flow_label);
+        ahe.sgid = ah_cmd_rsp_i.sgid;
+        ahe.dgid = ah_cmd_rsp_i.dgid;
+        bits[HdrW+:$bits(ahe)] = ahe;
       end
       BodyQp: begin
         q = attr_ctx(qp_cmd_rsp_i, rsp_query_q, req_query_q);
@@ -534,6 +580,9 @@ module cmd_proc
       adm_rsp_q <= 1'b0;
       adm_req_q <= 1'b0;
       too_far_q <= 1'b0;
+      gsi_valid_q <= 1'b0;
+      raw_valid_q <= 1'b0;
+      raw_rx_q <= 1'b0;
     end else begin
       ev_done_o <= 1'b0;
       ev_error_o <= too_far && !too_far_q;
@@ -572,6 +621,7 @@ module cmd_proc
           automatic rnic_regs_pkg::qp_context_t qc =
               {512'd0, bits[HdrW+:8*(CmdBytes-16)]};
           automatic rnic_regs_pkg::mr_entry_t mc = bits[HdrW+:8*rnic_regs_pkg::MrEntryBytes];
+          automatic rnic_regs_pkg::ah_entry_t hc = bits[HdrW+:8*rnic_regs_pkg::AhEntryBytes];
           automatic rnic_regs_pkg::cq_context_t cc = bits[HdrW+:8*rnic_regs_pkg::CqContextBytes];
           automatic rnic_regs_pkg::eq_context_t ec = bits[HdrW+:8*rnic_regs_pkg::EqContextBytes];
           // verilator lint_on UNUSEDSIGNAL
@@ -581,19 +631,26 @@ module cmd_proc
           notify_q <= !rd_err_q && h.notify;
           attr_q <= ctx_attr(qc);
           new_state_q <= qc.state;
-          bad_type_q <= !(qc.qp_type inside {rnic_regs_pkg::QpTypeRc, rnic_regs_pkg::QpTypeUc});
+          bad_type_q <= !(qc.qp_type inside {rnic_regs_pkg::QpTypeRc, rnic_regs_pkg::QpTypeUc,
+                                             rnic_regs_pkg::QpTypeUd,
+                                             rnic_regs_pkg::QpTypeRawPacket});
           bad_mtu_q <= qc.path_mtu < rnic_regs_pkg::MtuM256 ||
                        qc.path_mtu > rnic_regs_pkg::MtuM4096;
           bad_sq_addr_q <= qc.sq_stride128 ? |qc.sq_addr[6:0] : |qc.sq_addr[5:0];
           bad_sq_size_q <= qc.log_sq_size > 8'(LogMaxQueue);
           bad_rq_addr_q <= qc.rq_stride128 ? |qc.rq_addr[6:0] : |qc.rq_addr[5:0];
           bad_rq_size_q <= qc.log_rq_size > 8'(LogMaxQueue);
-          bad_dest_q <= qc.dest_qpn < 24'd2 || qc.dest_qpn == 24'hffffff || |qc.rsvd_2;
+          bad_dest_q <= qc.qp_type inside {rnic_regs_pkg::QpTypeRc, rnic_regs_pkg::QpTypeUc} &&
+                        (qc.dest_qpn < 24'd2 || qc.dest_qpn == 24'hffffff || |qc.rsvd_2);
           bad_send_q <= 32'(qc.send_cqn) >= NumCq || |qc.rsvd_5;
           bad_recv_q <= 32'(qc.recv_cqn) >= NumCq || |qc.rsvd_6;
           mr_q <= '{valid: 1'b1, variant: mc.key[7:0], pd: mc.pd, local_write: mc.local_write,
                     remote_write: mc.remote_write, remote_read: mc.remote_read,
                     remote_atomic: mc.remote_atomic, va: mc.va, length: mc.length, iova: mc.iova};
+          ah_q <= '{valid: 1'b1, pd: hc.pd, ipv6: hc.ipv6, vlan: hc.vlan, udp_sport: hc.udp_sport,
+                    dmac: hc.dmac, vlan_tci: hc.vlan_tci, hop_limit: hc.hop_limit,
+                    traffic_class: hc.traffic_class, flow_label: hc.flow_label[19:0],
+                    sgid: hc.sgid, dgid: hc.dgid};
           bad_key_q <= 32'(mc.key[31:8]) != h.object;
           bad_len_q <= mc.length == 0 || mc.length > (64'd1 << 48) ||
                        mc.va > ~mc.length || mc.iova > ~mc.length;
@@ -629,6 +686,10 @@ module cmd_proc
             rnic_regs_pkg::CmdOpcodeCreateMr, rnic_regs_pkg::CmdOpcodeQueryMr,
             rnic_regs_pkg::CmdOpcodeDestroyMr:
               if (object_q < NumMr) state_q <= StMrRead;
+              else answer(rnic_regs_pkg::CmdStatusBadIndex, rnic_regs_pkg::CmdSyndromeNone);
+            rnic_regs_pkg::CmdOpcodeCreateAh, rnic_regs_pkg::CmdOpcodeQueryAh,
+            rnic_regs_pkg::CmdOpcodeDestroyAh:
+              if (object_q < NumAh) state_q <= StAhRead;
               else answer(rnic_regs_pkg::CmdStatusBadIndex, rnic_regs_pkg::CmdSyndromeNone);
             rnic_regs_pkg::CmdOpcodeCreateCq, rnic_regs_pkg::CmdOpcodeQueryCq,
             rnic_regs_pkg::CmdOpcodeDestroyCq, rnic_regs_pkg::CmdOpcodeModifyCq:
@@ -670,6 +731,23 @@ module cmd_proc
         StMrWrite: begin
           answer(rnic_regs_pkg::CmdStatusOk, rnic_regs_pkg::CmdSyndromeNone);
           if (is_destroy) drain(StRspLoad);
+        end
+        // -- address handles
+        StAhRead: state_q <= StAhCheck;
+        StAhCheck: if (ah_cmd_rsp_valid_i) begin
+          if (ah_cmd_rsp_i.valid == is_create) begin
+            answer(is_create ? rnic_regs_pkg::CmdStatusExists : rnic_regs_pkg::CmdStatusNotFound,
+                   rnic_regs_pkg::CmdSyndromeNone);
+          end else if (is_query) begin
+            body_q <= BodyAh;
+            answer(rnic_regs_pkg::CmdStatusOk, rnic_regs_pkg::CmdSyndromeNone);
+          end else begin
+            state_q <= StAhWrite;
+          end
+        end
+        StAhWrite: begin
+          answer(rnic_regs_pkg::CmdStatusOk, rnic_regs_pkg::CmdSyndromeNone);
+          if (is_destroy) drain(StRspLoad);  // packets on their way still use its contents
         end
         // -- completion queues
         StCqRead: if (cq_cmd_ready_i) state_q <= StCqCheck;
@@ -753,6 +831,11 @@ module cmd_proc
               answer(rnic_regs_pkg::CmdStatusBadParam, rnic_regs_pkg::CmdSyndromeState);
             else if (bad_type_q)
               answer(rnic_regs_pkg::CmdStatusBadParam, rnic_regs_pkg::CmdSyndromeType);
+            else if (attr_q.gsi && (attr_q.qp_type != QpTypeUd || gsi_valid_q))
+              answer(gsi_valid_q ? rnic_regs_pkg::CmdStatusExists : rnic_regs_pkg::CmdStatusBadParam,
+                     rnic_regs_pkg::CmdSyndromeGsi);
+            else if (attr_q.qp_type == QpTypeRaw && raw_valid_q)
+              answer(rnic_regs_pkg::CmdStatusExists, rnic_regs_pkg::CmdSyndromeRawPacket);
             else if (bad_send_q)
               answer(rnic_regs_pkg::CmdStatusBadParam, rnic_regs_pkg::CmdSyndromeSendCqn);
             else if (bad_recv_q)
@@ -865,6 +948,17 @@ module cmd_proc
           if (!qp_cmd_rsp_ok_i)  // the QP failed meanwhile
             answer(rnic_regs_pkg::CmdStatusBadState, rnic_regs_pkg::CmdSyndromeState);
           else answer(rnic_regs_pkg::CmdStatusOk, rnic_regs_pkg::CmdSyndromeNone);
+          if (attr_q.gsi && (is_create || is_destroy)) begin
+            gsi_valid_q <= is_create;
+            gsi_idx_q <= qpn_to_idx(object_q[23:0]);
+          end
+          if (attr_q.qp_type == QpTypeRaw) begin
+            raw_rx_q <= qp_cmd_rsp_ok_i && attr_q.state inside {QpRtr, QpRts, QpSqd};
+            if (is_create || is_destroy) begin
+              raw_valid_q <= is_create;
+              raw_idx_q <= qpn_to_idx(object_q[23:0]);
+            end
+          end
           if (is_destroy) begin
             drain(StUseSend);
           end else if (qp_wr_state_q && attr_q.state == QpReset) begin
@@ -961,6 +1055,19 @@ module cmd_proc
     mr_cmd_mr_o = mr_q;
     mr_cmd_mr_o.valid = is_create;
   end
+
+  assign ah_cmd_valid_o = state_q == StAhRead || state_q == StAhWrite;
+  assign ah_cmd_we_o = state_q == StAhWrite;
+  assign ah_cmd_idx_o = object_q[AhIdxW-1:0];
+  always_comb begin
+    ah_cmd_ah_o = ah_q;
+    ah_cmd_ah_o.valid = is_create;
+  end
+  assign gsi_valid_o = gsi_valid_q;
+  assign gsi_idx_o = gsi_idx_q;
+  assign raw_valid_o = raw_valid_q;
+  assign raw_idx_o = raw_idx_q;
+  assign raw_rx_o = raw_rx_q;
 
   assign cq_cmd_valid_o = state_q inside {StCqRead, StCqWrite, StQpCqSend, StQpCqRecv};
   assign cq_cmd_addr_o = cq_addr_q;

@@ -39,7 +39,7 @@ module rnic_counters
   // transmit
   input  logic                       ev_frame_valid_i,
   input  logic [15:0]                ev_frame_len_i,
-  input  logic [1:0]                 ev_frame_kind_i,
+  input  logic [2:0]                 ev_frame_kind_i,
   input  logic                       ev_abort_i,
   input  logic                       ev_stall_mac_i,
   input  logic                       ev_stall_read_i,
@@ -117,7 +117,9 @@ module rnic_counters
       if (verdict_valid_i) begin
         q.rx_frames.count <= q.rx_frames.count + 64'd1;
         q.rx_bytes.count <= q.rx_bytes.count + 64'(verdict_i.frame_len);
-        if (accepted) begin
+        if (accepted && verdict_i.raw) begin
+          q.rx_raw_frames.count <= q.rx_raw_frames.count + 64'd1;
+        end else if (accepted) begin
           q.rx_roce_packets.count <= q.rx_roce_packets.count + 64'd1;
           if (verdict_i.tos[1:0] == 2'b11) q.rx_ecn_ce.count <= q.rx_ecn_ce.count + 64'd1;
           if (verdict_i.fecn) q.rx_fecn.count <= q.rx_fecn.count + 64'd1;
@@ -162,8 +164,9 @@ module rnic_counters
         q.tx_frames.count <= q.tx_frames.count + 64'd1;
         q.tx_bytes.count <= q.tx_bytes.count + 64'(ev_frame_len_i);
         unique case (ev_frame_kind_i)
-          2'd0: q.tx_write_packets.count <= q.tx_write_packets.count + 64'd1;
-          2'd1: q.tx_acks.count <= q.tx_acks.count + 64'd1;
+          3'd0: q.tx_write_packets.count <= q.tx_write_packets.count + 64'd1;
+          3'd1: q.tx_acks.count <= q.tx_acks.count + 64'd1;
+          3'd4: q.tx_raw_frames.count <= q.tx_raw_frames.count + 64'd1;
           default: q.tx_naks.count <= q.tx_naks.count + 64'd1;
         endcase
       end

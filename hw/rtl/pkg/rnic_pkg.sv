@@ -17,8 +17,14 @@ package rnic_pkg;
   localparam int unsigned EqIdxW = $clog2(NumEq);
   localparam int unsigned VecW = $clog2(NumVec);
   localparam logic [7:0] NoEq = 8'hff;           // EQN of a CQ without events
+  localparam int unsigned NumAh = 1024;
+  localparam int unsigned AhIdxW = $clog2(NumAh);
+  localparam int unsigned MinRaw = 14;           // bytes of a frame of the raw packet QP
+  localparam int unsigned MaxRaw = 4096;
+  localparam int unsigned GrhBytes = 40;         // in front of a received UD payload
   // QPN on the wire = QpnBase + index, so that QP0 and QP1 (SMI, GSI) are never ordinary QPs.
   localparam logic [23:0] QpnBase = 24'h000100;
+  localparam logic [23:0] QpnGsi = 24'd1;
   localparam int unsigned MaxSge = 4;
   localparam int unsigned LogMaxQueue = 15;
   localparam int unsigned MaxFrame = 9216;       // bytes without FCS
@@ -32,6 +38,7 @@ package rnic_pkg;
   typedef logic [MrIdxW-1:0] mr_idx_t;
   typedef logic [EqIdxW-1:0] eq_idx_t;
   typedef logic [VecW-1:0] vec_t;
+  typedef logic [AhIdxW-1:0] ah_idx_t;
   typedef logic [23:0] psn_t;
   typedef logic [15:0] wqe_idx_t;  // free-running producer index
 
@@ -108,6 +115,7 @@ package rnic_pkg;
   localparam logic [7:0] OpRcReadRespFirst = 8'h0d;
   localparam logic [7:0] OpRcAck = 8'h11;
   localparam logic [7:0] OpRcAtomicAck = 8'h12;
+  localparam logic [7:0] OpUdSendOnly = 8'h64;
   localparam logic [7:0] OpCnp = 8'h81;
 
   localparam logic [7:0] SynAck = 8'h1f;
@@ -133,6 +141,7 @@ package rnic_pkg;
   localparam logic [3:0] QpTypeRc = 4'd2;
   localparam logic [3:0] QpTypeUc = 4'd3;
   localparam logic [3:0] QpTypeUd = 4'd4;
+  localparam logic [3:0] QpTypeRaw = 4'd8;  // Ethernet frames
 
   // ---- QP attributes: written by the command processor, read by everyone ----------------------
   typedef struct packed {
@@ -172,7 +181,25 @@ package rnic_pkg;
     logic [4:0]   min_rnr_timer;
     logic [7:0]   max_rd_atomic;
     logic [7:0]   max_dest_rd_atomic;
+    logic [31:0]  qkey;
+    logic         gsi;        // QP1 on the wire
   } qp_attr_t;
+
+  // ---- address handles -----------------------------------------------------------------------
+  typedef struct packed {
+    logic         valid;
+    logic [23:0]  pd;
+    logic         ipv6;
+    logic         vlan;
+    logic [15:0]  udp_sport;
+    logic [47:0]  dmac;
+    logic [15:0]  vlan_tci;
+    logic [7:0]   hop_limit;
+    logic [7:0]   traffic_class;
+    logic [19:0]  flow_label;
+    logic [127:0] sgid;
+    logic [127:0] dgid;
+  } ah_t;
 
   // ---- memory regions ------------------------------------------------------------------------
   typedef struct packed {
@@ -246,6 +273,8 @@ package rnic_pkg;
     logic [127:0] dip;
     logic [12:0]  payload_len;  // without pad; > 4096 is saturated to 8191
     logic [15:0]  payload_off;
+    logic         raw;          // not RoCEv2: payload is the whole frame, nothing else counts
+    logic [95:0]  ip_head;      // the IP header in front of the addresses: 12 bytes of IPv4, 8 of IPv6
   } rx_meta_t;
 
   // What becomes of the payload of the packet whose metadata was popped last.
@@ -253,6 +282,12 @@ package rnic_pkg;
     PayloadDrop,
     PayloadStream
   } payload_cmd_e;
+
+  // ---- transport -> payload stream: 40 bytes to go in front of a payload (UD) -------------------
+  typedef struct packed {
+    logic [7:0]            seq;   // payloads streamed before this packet, modulo 256
+    logic [8*GrhBytes-1:0] data;  // byte 0 in [7:0]
+  } rx_grh_t;
 
   // ---- completions ------------------------------------------------------------------------------------
   typedef struct packed {
@@ -371,6 +406,8 @@ package rnic_pkg;
     logic        has_reth;
     logic        has_imm;
     logic        has_ieth;      // key to invalidate in imm
+    logic        raw;           // a whole frame: no headers, no ICRC
+    logic        has_deth;      // UD: Q_Key in rkey, destination QP in va[23:0], address handle above it
     logic        inl;           // payload comes from the WQE (inline data)
     logic [63:0] va;
     logic [31:0] rkey;

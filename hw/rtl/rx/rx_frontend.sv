@@ -2,7 +2,8 @@
 //
 // Receive front end: takes whatever the MAC delivers, checks it layer by layer up to the BTH and
 // its extended headers (drop reasons and their order: enum drop_reason of hw/regs/csr.yaml), says
-// its verdict on every frame, and hands metadata and payload of good RoCEv2 packets (IBTA A17) on.
+// its verdict on every frame, and hands metadata and payload of good RoCEv2 packets (IBTA A17) on, and whole frames that are not
+// RoCEv2 for the raw packet QP, if there is one (raw_en_i).
 //
 //   rx_predecode (3 cycles) -+- header capture (1) - rx_parser (4) ---------+- verdict, metadata
 //                            +- icrc_mask - icrc_engine - compare (5) ------+
@@ -33,6 +34,7 @@ module rx_frontend
   input  logic             rst_ni,
   input  logic             enable_i,
   input  logic             promisc_i,
+  input  logic             raw_en_i,   // a raw packet QP takes frames that are not RoCEv2
   input  logic [47:0]      mac_addr_i,
 
   input  logic             rx_valid_i,
@@ -130,7 +132,7 @@ module rx_frontend
   logic v_ip_sum_ok, v_udp_zero, parse_busy;
 
   rx_parser #(.HdrW(HdrBeats * DataW)) u_parser (
-    .clk_i, .rst_ni, .promisc_i, .mac_addr_i,
+    .clk_i, .rst_ni, .promisc_i, .raw_en_i, .mac_addr_i,
     .valid_i(e_valid), .hdr_i(hdr_q), .frame_len_i(e_len_q), .l3_i(e_l3_q), .ethertype_i(e_type_q),
     .user_err_i(e_user_q), .too_long_i(e_too_long), .overflow_i(e_overflow),
     .valid_o(v_valid), .early_o(v_early), .late_o(v_late), .ip_sum_ok_o(v_ip_sum_ok),
@@ -193,6 +195,7 @@ module rx_frontend
   logic [7:0] reason;
   always_comb begin
     if (v_early != DropReasonNone) reason = v_early;
+    else if (v_verdict.raw) reason = DropReasonNone;
     else if (!v_icrc_ok) reason = DropReasonIcrc;
     else if (!v_ip_sum_ok) reason = DropReasonIpChecksum;
     else if (!v_udp_zero && !v_udp_ok) reason = DropReasonUdpChecksum;

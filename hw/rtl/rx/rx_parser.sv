@@ -12,6 +12,8 @@
 // arbitrary: nothing that depends on them is used unless a length check has passed. At the output,
 // early_o is the reason as far as it precedes the ICRC (0: none), late_o as far as it follows the
 // UDP checksum; verdict_o and meta_o lack only what rx_frontend adds: reason and icrc_ok.
+// While raw_en_i: a frame for us, for a group or (promisc_i) for anybody that is not RoCEv2 (not IP, IP options, fragment, extension
+// header, not UDP, another port) and not longer than MaxRaw has early_o none and `raw`; its payload is the whole frame.
 
 module rx_parser
   import rnic_pkg::*;
@@ -22,6 +24,7 @@ module rx_parser
   input  logic            clk_i,
   input  logic            rst_ni,
   input  logic            promisc_i,
+  input  logic            raw_en_i,       // frames that are not RoCEv2 are wanted
   input  logic [47:0]     mac_addr_i,
 
   input  logic            valid_i,
@@ -66,6 +69,7 @@ module rx_parser
     logic        overflow;
     logic        l2_trunc;
     logic        dmac_bad;
+    logic        group;
     logic        not_ip;
     logic [1:0]  l3;
     logic        ip6;
@@ -86,6 +90,7 @@ module rx_parser
     logic [7:0]   ttl;
     logic [127:0] sip;
     logic [127:0] dip;
+    logic [95:0]  head;
   } ip_t;
 
   // ---- 1: layer 2 ---------------------------------------------------------------------------
@@ -107,6 +112,7 @@ module rx_parser
       s1_l2_q.overflow <= overflow_i;
       s1_l2_q.l2_trunc <= frame_len_i < 16'(l3_off);
       s1_l2_q.dmac_bad <= !promisc_i && hdr_i[47:0] != mac_addr_i;
+      s1_l2_q.group <= hdr_i[0];
       s1_l2_q.not_ip <= ethertype_i != EthIpv4 && ethertype_i != EthIpv6;
       s1_l2_q.l3 <= l3_i;
       s1_l2_q.ip6 <= ethertype_i == EthIpv6;
@@ -158,6 +164,7 @@ module rx_parser
       s2_l2_q <= s1_l2_q;
       s2_ip_q.ip_length <= ip_len > s1_l3_len_q || (!s1_l2_q.ip6 && ip_len < 17'd20);
       s2_ip_q.not_udp <= proto != 8'd17;
+      s2_ip_q.head <= s1_l3_q[95:0];
       s2_sum0_q <= sum5(s1_l3_q[79:0]);
       s2_sum1_q <= sum5(s1_l3_q[159:80]);
       if (s1_l2_q.ip6) begin
@@ -314,6 +321,16 @@ module rx_parser
   assign heads = 7'd34 + {3'd0, s3_l2_q.l3, 2'b00} + (s3_l2_q.ip6 ? 7'd40 : 7'd20) +
                  7'(s3_op_q.len);
 
+  // not RoCEv2, and nothing wrong as far as it was looked at
+  logic raw, no_roce;
+  assign no_roce = s3_l2_q.not_ip || (!s3_ip_q.l3_trunc && !s3_ip_q.ip_version &&
+                   (s3_ip_q.ip_options || (!s3_ip_q.ip_length &&
+                    (s3_ip_q.ip_fragment || s3_ip_q.ipv6_ext || s3_ip_q.not_udp ||
+                     (!s3_udp_trunc_q && s3_not_roce_q)))));
+  assign raw = raw_en_i && !s3_l2_q.user_err && !s3_l2_q.too_long && !s3_l2_q.overflow &&
+               !s3_l2_q.l2_trunc && (!s3_l2_q.dmac_bad || s3_l2_q.group) && no_roce &&
+               s3_l2_q.frame_len <= 16'(MaxRaw);
+
   always_comb begin
     if (s3_l2_q.user_err) early = DropReasonFrameError;
     else if (s3_l2_q.too_long) early = DropReasonFrameTooLong;
@@ -333,6 +350,7 @@ module rx_parser
     else if (s3_udp_length_q) early = DropReasonUdpLength;
     else if (s3_bth_trunc_q) early = DropReasonBthTruncated;
     else early = DropReasonNone;
+    if (raw) early = DropReasonNone;
 
     if (s3_bth_q[11:8] != '0) late = DropReasonBthVersion;
     else if (!s3_op_q.known) late = DropReasonBthOpcode;
@@ -364,8 +382,9 @@ module rx_parser
       s4_verdict_q.udp_sport <= s3_sport_q;
       s4_verdict_q.dest_qp <= be24(s3_bth_q[63:40]);
       s4_verdict_q.psn <= be24(s3_bth_q[95:72]);
-      s4_verdict_q.payload_off <= 16'(heads);
-      s4_verdict_q.payload_len <= rest[15:0];
+      s4_verdict_q.raw <= raw;
+      s4_verdict_q.payload_off <= raw ? 16'd0 : 16'(heads);
+      s4_verdict_q.payload_len <= raw ? s3_l2_q.frame_len : rest[15:0];
       s4_verdict_q.syndrome <= s3_ext_q[7:0];
       s4_verdict_q.msn <= be24(s3_ext_q[31:8]);
       s4_verdict_q.va <= s3_op_q.deth ? {8'd0, be24(s3_ext_q[63:40]), be32(s3_ext_q[31:0])} :
@@ -386,7 +405,6 @@ module rx_parser
       s4_verdict_q.rsvd_1 <= '0;
       s4_verdict_q.rsvd_2 <= '0;
       s4_verdict_q.rsvd_3 <= '0;
-      s4_verdict_q.rsvd_4 <= '0;
       s4_meta_q.opcode <= s3_bth_q[7:0];
       s4_meta_q.pad <= s3_bth_q[13:12];
       s4_meta_q.solicited <= s3_bth_q[15];
@@ -412,8 +430,11 @@ module rx_parser
       s4_meta_q.ipv6 <= s3_l2_q.ip6;
       s4_meta_q.sip <= s3_ip_q.sip;
       s4_meta_q.dip <= s3_ip_q.dip;
-      s4_meta_q.payload_len <= rest[15:0] > 16'd4096 ? 13'd8191 : rest[12:0];
-      s4_meta_q.payload_off <= 16'(heads);
+      s4_meta_q.raw <= raw;
+      s4_meta_q.payload_len <= raw ? s3_l2_q.frame_len[12:0] :
+                               rest[15:0] > 16'd4096 ? 13'd8191 : rest[12:0];
+      s4_meta_q.payload_off <= raw ? 16'd0 : 16'(heads);
+      s4_meta_q.ip_head <= s3_ip_q.head;
     end
   end
 

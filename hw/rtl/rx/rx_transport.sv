@@ -10,6 +10,13 @@
 // of a message given up stays open in rq_cache, and the next message that needs one gets it again. A message that
 // is too long for its receive WQE ends it with loc_len_err and the QP in ERR, like other faults of the receive WQE.
 //
+// UD (IBTA 9.8.4): single packets from anybody with the right Q_Key. The receive begins with 40 bytes for the GRH: the IPv6
+// header as it came, or 20 zero bytes and the IPv4 header; they go out on grh_o, in front of the payload and as pieces of their own. A
+// packet that does not fit is dropped and leaves its receive WQE to the next one (as Linux rxe does: a peer that nobody chose
+// must not stop the QP). Therefore the WQE is taken without `last` and closed (Rq again) when the whole packet has its places. QP1 on the wire
+// is the QP that gsi_*_i names, and only that answers to it. Frames that are not RoCEv2 go to the raw packet QP (raw_*_i) like datagrams
+// without a GRH.
+//
 // Throughput: one packet per 4 cycles when the QP and MR ports answer in the cycle after the
 // request; latency 5 cycles from metadata at the input to the outputs (one more than the interval,
 // because the responder state of a waiting packet is read ahead while its predecessor is being
@@ -37,6 +44,10 @@ module rx_transport
   input  logic         clk_i,
   input  logic         rst_ni,
   input  logic [7:0]   coalesce_i,
+  input  logic         gsi_valid_i,
+  input  qp_idx_t      gsi_idx_i,
+  input  logic         raw_valid_i,
+  input  qp_idx_t      raw_idx_i,
 
   input  logic         meta_valid_i,
   output logic         meta_ready_o,
@@ -46,6 +57,9 @@ module rx_transport
   output logic         pcmd_valid_o,
   input  logic         pcmd_ready_i,
   output payload_cmd_e pcmd_o,
+  output logic         grh_valid_o,
+  input  logic         grh_ready_i,
+  output rx_grh_t      grh_o,
 
   output logic         qp_req_valid_o,
   input  logic         qp_req_ready_i,
@@ -119,9 +133,11 @@ module rx_transport
     DropNakOp = 5'd10,
     DropReservedAeth = 5'd12,
     DropCnp = 5'd13,
+    DropQkey = 5'd14,
     DropBadRequest = 5'd15,
     DropBadAccess = 5'd16,
-    DropRecvError = 5'd17
+    DropRecvError = 5'd17,
+    DropRecvLength = 5'd18
   } drop_e;
 
   // Responder state of one QP.
@@ -143,6 +159,8 @@ module rx_transport
   // What a packet keeps while it is decided.
   typedef struct packed {
     logic         in_range;   // QPN has a slot in the QP table
+    logic         gsi;        // QP1
+    logic         raw;
     qp_idx_t      qp;
     logic [7:0]   opcode;
     logic [1:0]   pad;
@@ -160,6 +178,9 @@ module rx_transport
     logic [127:0] sip;
     logic [127:0] dip;
     logic [12:0]  payload_len;
+    logic [23:0]  src_qp;
+    logic [31:0]  qkey;
+    logic [95:0]  ip_head;
   } pkt_t;
 
   typedef struct packed {
@@ -187,8 +208,10 @@ module rx_transport
     logic [23:0] dest_qpn;
     cq_idx_t     recv_cqn;
     logic [4:0]  min_rnr_timer;
-    logic        addr_ok;
+    logic        addr_ok;     // also on UD: there it does not matter
     logic        pkey_ok;
+    logic        qkey_ok;     // also where there is none
+    logic        gsi;
   } qp_view_t;
 
   typedef struct packed {
@@ -196,6 +219,8 @@ module rx_transport
     drop_e       reason;
     logic        lost;        // with drop: a packet of the message under way is missing (UC)
     logic        rc;          // answered, and in order
+    logic        ud;
+    logic        keep;        // a receive WQE that is too short for it stays (UD, raw packets)
     logic        fwd_ack;     // to the requester
     logic        duplicate;
     logic        ahead;
@@ -283,6 +308,12 @@ module rx_transport
     return a[14:0] == b[14:0] && a[14:0] != 0 && (a[15] || b[15]);
   endfunction
 
+  // What a UD receive begins with: the IPv6 header, or 20 zero bytes and the IPv4 header, as they came.
+  function automatic logic [8*GrhBytes-1:0] grh(input pkt_t p);
+    if (p.ipv6) return {p.dip, p.sip, p.ip_head[63:0]};
+    return {p.dip[127:96], p.sip[127:96], p.ip_head, 160'd0};
+  endfunction
+
   function automatic logic [31:0] swap32(input logic [31:0] v);
     return {v[7:0], v[15:8], v[23:16], v[31:24]};
   endfunction
@@ -314,16 +345,19 @@ module rx_transport
 
     k = '0;
     k.rc = q.qp_type == QpTypeRc;
+    k.ud = q.qp_type == QpTypeUd;
+    k.keep = k.ud || q.qp_type == QpTypeRaw;
     k.drop = 1'b1;
-    if (!p.in_range || q.state == QpNone) k.reason = DropQpn;
+    if (!p.in_range || q.state == QpNone || p.gsi != q.gsi ||
+        (p.raw && q.qp_type != QpTypeRaw)) k.reason = DropQpn;
     else if (c.cnp) k.reason = DropCnp;
     else if (!state_ok) k.reason = DropQpState;
-    else if (!service_ok(q.qp_type, p.opcode[7:5])) k.reason = DropService;
-    else if (q.qp_type == QpTypeUd) k.reason = DropUnsupported;
+    else if (!p.raw && !service_ok(q.qp_type, p.opcode[7:5])) k.reason = DropService;
     else if (!q.addr_ok) k.reason = DropAddress;
     else if (!q.pkey_ok) k.reason = DropPkey;
+    else if (!q.qkey_ok) k.reason = DropQkey;
     else if (k.rc && c.ack && aeth_reserved(p.syndrome)) k.reason = DropReservedAeth;
-    else if (!(c.write || c.send || (k.rc && (c.ack || c.other_req)))) k.reason = DropUnsupported;
+    else if (k.keep ? !(c.send && c.only) : !(c.write || c.send || (k.rc && (c.ack || c.other_req)))) k.reason = DropUnsupported;
     else if (!k.rc && !start && !(st.in_msg && p.psn == st.epsn && c.send == st.in_send)) begin
       k.reason = DropOutOfSequence;
       k.lost = 1'b1;
@@ -335,7 +369,7 @@ module rx_transport
 
     seq_ok = (c.write || c.send) &&
              (!k.rc || (start == !st.in_msg && (start || c.send == st.in_send)));
-    len_ok = 2'(p.payload_len[1:0] + p.pad) == 2'd0 && p.payload_len <= mtu;
+    len_ok = 2'(p.payload_len[1:0] + p.pad) == 2'd0 && p.payload_len <= (k.keep ? 13'd4096 : mtu);
     if (c.first || c.middle) len_ok = len_ok && p.payload_len == mtu;
     if (c.last) len_ok = len_ok && p.payload_len != 0;
     if (c.write) begin
@@ -354,7 +388,7 @@ module rx_transport
     k.recv = !k.drop && !k.fwd_ack && !k.duplicate && !k.ahead && k.op_ok && k.access_ok &&
              (c.send || c.imm);
     k.rq_start = start || c.write;
-    k.rq_last = c.last || c.only;
+    k.rq_last = (c.last || c.only) && !k.keep;
     return k;
   endfunction
 
@@ -377,12 +411,12 @@ module rx_transport
     a.reason = k.reason;
     a.wr.qp = p.qp;
     a.wr.iova = c.send ? piece.iova : k.iova;
-    a.wr.len = c.send && p.payload_len != 0 ? piece.len : p.payload_len;
+    a.wr.len = c.send && (p.payload_len != 0 || k.ud) ? piece.len : p.payload_len;
     a.wr.cqe.cqn = q.recv_cqn;
     a.wr.cqe.index = index;
     a.wr.cqe.opcode = c.send ? rnic_regs_pkg::CqeOpcodeRecv : rnic_regs_pkg::CqeOpcodeRecvRdmaImm;
     a.wr.cqe.qp = p.qp;
-    a.wr.cqe.src_qp = q.dest_qpn;
+    a.wr.cqe.src_qp = k.ud ? p.src_qp : k.keep ? 24'd0 : q.dest_qpn;
     a.wr.psn = p.psn;
     a.wr.msn = st.msn;
     a.wr.ack = k.rc;
@@ -433,6 +467,9 @@ module rx_transport
     end else if (rv == RecvGone) begin
       a.has_drop = 1'b1;
       a.reason = DropQpState;
+    end else if (k.keep && rv == RecvLen) begin
+      a.has_drop = 1'b1;
+      a.reason = DropRecvLength;
     end else if (rv != RecvOk) begin
       a.has_drop = 1'b1;
       if (!k.rc) a.reason = DropRecvError;
@@ -451,7 +488,8 @@ module rx_transport
       a.st.in_msg = 1'b0;
     end else begin
       a.has_wr = 1'b1;
-      a.wr.has_payload = p.payload_len != 0;
+      a.wr.has_payload = p.payload_len != 0 || k.ud;
+      a.wr.cqe.with_grh = k.ud;
       a.wr.has_cqe = ends && (c.send || c.imm);
       a.wr.cqe.byte_len = total;
       a.wr.cqe.imm = c.imm ? swap32(p.imm) : 32'd0;
@@ -496,6 +534,8 @@ module rx_transport
   // receive WQE of the packet
   recv_e        recv_q;
   logic         close_q;             // the request is to close the WQE after an error
+  logic         commit_q;            // to close the WQE of a packet that fits (UD, raw packets)
+  logic         grh_q;               // the GRH is being placed
   wqe_idx_t     index_q;
   logic [2:0]   sge_q;               // SGE that the next byte goes to
   logic [31:0]  off_q;               // and where in it
@@ -504,7 +544,7 @@ module rx_transport
   logic [31:0]  total_q;             // bytes of the message with this packet
   logic [2:0]   num_q;               // pieces
   logic         pieces_q;            // the first of several is out, and the payload's command
-  piece_t [MaxSge-1:0] piece_q;      // the next one to hand out at 0
+  piece_t [MaxSge:0] piece_q;        // the next one to hand out at 0; one border more on UD: GRH and payload
   rq_sge_t      sge;
   logic [31:0]  sge_room;
   // verilator lint_off UNUSEDSIGNAL
@@ -512,7 +552,9 @@ module rx_transport
   // verilator lint_on UNUSEDSIGNAL
   logic         start_p;
 
-  logic       pcmd_v_q, wr_v_q, ackrx_v_q, err_v_q;
+  logic       pcmd_v_q, grh_v_q, wr_v_q, ackrx_v_q, err_v_q;
+  logic [7:0] streamed_q;            // payloads told to stream
+  rx_grh_t    grh_out_q;
   payload_cmd_e pcmd_q;
   rx_write_t  wr_q;
   ack_rx_t    ackrx_q;
@@ -525,7 +567,12 @@ module rx_transport
   rsp_state_t wb_st_q, ram_st;
   logic       ram_re, adm_fire;
   qp_idx_t    head_qp;
-  assign head_qp = qpn_to_idx(meta_i.dest_qp);
+  logic       head_gsi, head_in_range;
+  logic [7:0] head_opcode;
+  assign head_gsi = meta_i.dest_qp == QpnGsi && !meta_i.raw;
+  assign head_in_range = meta_i.raw ? raw_valid_i : head_gsi ? gsi_valid_i :
+                         qpn_in_range(meta_i.dest_qp);
+  assign head_qp = meta_i.raw ? raw_idx_i : head_gsi ? gsi_idx_i : qpn_to_idx(meta_i.dest_qp);
   assign adm_fire = adm_valid_i && adm_ready_o;
   assign ram_re = adm_fire || (meta_valid_i && !ahead_ok_q && !wb_q && state_q != StAct &&
                               !(state_q inside {StAdmin, StAdminRq, StAdminWait}));
@@ -537,8 +584,9 @@ module rx_transport
   );
 
   // ---- control ----------------------------------------------------------------------------------
-  logic outs_free, act_go, launch, lookup_done;
-  assign outs_free = (!pcmd_v_q || pcmd_ready_i) && (!wr_v_q || wr_ready_i) &&
+  logic outs_free, act_go, launch, lookup_done, pcmd_fire;
+  assign pcmd_fire = pcmd_valid_o && pcmd_ready_i;
+  assign outs_free = (!pcmd_v_q || pcmd_fire) && (!grh_v_q || grh_ready_i) && (!wr_v_q || wr_ready_i) &&
                      (!ackrx_v_q || ackrx_ready_i) && (!err_v_q || qp_err_ready_i);
   assign act_go = state_q == StAct && outs_free;
   assign launch = meta_valid_i && ahead_ok_q && !adm_valid_i && !flush_valid_i &&
@@ -547,7 +595,10 @@ module rx_transport
 
   assign meta_ready_o = launch;
   assign adm_ready_o = state_q == StIdle && !wb_q;
-  assign pcmd_valid_o = pcmd_v_q;
+  // not before the GRH: it must be there when the payload comes
+  assign pcmd_valid_o = pcmd_v_q && !grh_v_q;
+  assign grh_valid_o = grh_v_q;
+  assign grh_o = grh_out_q;
   assign pcmd_o = pcmd_q;
   assign wr_valid_o = wr_v_q;
   assign wr_o = wr_q;
@@ -560,12 +611,15 @@ module rx_transport
   assign qp_req_idx_o = p_q.qp;
   assign mr_req_valid_o = mr_req_q;
   assign mr_req_idx_o = mr_key_idx(state_q == StMr ? sge.lkey : start_p ? p_q.rkey : st_q.rkey);
-  assign c_in = classify(meta_i.opcode);
+  // a frame that is not RoCEv2 is like a datagram
+  assign head_opcode = meta_i.raw ? OpUdSendOnly : meta_i.opcode;
+  assign c_in = classify(head_opcode);
   assign c_p = classify(p_q.opcode);
   assign start_p = c_p.first || c_p.only;
   assign rq_req_valid_o = state_q == StRq;
   assign rq_req_o = '{
-    qp: p_q.qp, start: k_q.rq_start && !close_q, last: k_q.rq_last || close_q
+    qp: p_q.qp, start: k_q.rq_start && !close_q && !commit_q,
+    last: k_q.rq_last || close_q || commit_q
   };
   assign sge = rq_rsp_i.sge[sge_q[1:0]];
   assign sge_room = sge.length - off_q;
@@ -573,7 +627,7 @@ module rx_transport
   assign rq_adm_valid_o = state_q == StAdminRq;
   assign rq_adm_init_o = adm_q.op == QpStateReset;
   assign rq_adm_qp_o = adm_q.qp;
-  assign idle_o = state_q == StIdle && !pcmd_v_q && !wr_v_q && !ackrx_v_q && !err_v_q;
+  assign idle_o = state_q == StIdle && !pcmd_v_q && !grh_v_q && !wr_v_q && !ackrx_v_q && !err_v_q;
 
   act_t a;  // of the packet in StAct
   always_comb begin
@@ -599,6 +653,8 @@ module rx_transport
       ahead_ok_q <= 1'b0;
       wb_q <= 1'b0;
       pcmd_v_q <= 1'b0;
+      grh_v_q <= 1'b0;
+      streamed_q <= '0;
       wr_v_q <= 1'b0;
       ackrx_v_q <= 1'b0;
       err_v_q <= 1'b0;
@@ -610,7 +666,8 @@ module rx_transport
       adm_rsp_valid_o <= 1'b0;
       ev_drop_valid_o <= 1'b0;
       ev_rnr_o <= 1'b0;
-      if (pcmd_ready_i) pcmd_v_q <= 1'b0;
+      if (pcmd_fire) pcmd_v_q <= 1'b0;
+      if (grh_ready_i) grh_v_q <= 1'b0;
       if (wr_ready_i) wr_v_q <= 1'b0;
       if (ackrx_ready_i) ackrx_v_q <= 1'b0;
       if (qp_err_ready_i) err_v_q <= 1'b0;
@@ -648,9 +705,12 @@ module rx_transport
               dest_qpn: qp_rsp_i.dest_qpn,
               recv_cqn: qp_rsp_i.recv_cqn,
               min_rnr_timer: qp_rsp_i.min_rnr_timer,
-              addr_ok: p_q.sip == qp_rsp_i.dgid && p_q.dip == qp_rsp_i.sgid &&
-                       p_q.ipv6 == qp_rsp_i.ipv6,
-              pkey_ok: pkey_match(p_q.pkey, qp_rsp_i.pkey)
+              addr_ok: qp_rsp_i.qp_type inside {QpTypeUd, QpTypeRaw} ||
+                       (p_q.sip == qp_rsp_i.dgid && p_q.dip == qp_rsp_i.sgid &&
+                        p_q.ipv6 == qp_rsp_i.ipv6),
+              pkey_ok: p_q.raw || pkey_match(p_q.pkey, qp_rsp_i.pkey),
+              qkey_ok: qp_rsp_i.qp_type != QpTypeUd || p_q.qkey == qp_rsp_i.qkey,
+              gsi: qp_rsp_i.gsi
             };
           end
           if (mr_wait_q && mr_rsp_valid_i) begin
@@ -664,12 +724,14 @@ module rx_transport
           k_q <= k;
           recv_q <= RecvOk;
           close_q <= 1'b0;
+          commit_q <= 1'b0;
+          grh_q <= k.ud;
           num_q <= '0;
           pieces_q <= 1'b0;
           sge_q <= start_p ? 3'd0 : st_q.sge;
           off_q <= start_p ? 32'd0 : st_q.va[31:0];
-          left_q <= p_q.payload_len;
-          total_q <= c_p.send ? (start_p ? 32'd0 : st_q.total) + 32'(p_q.payload_len) :
+          left_q <= k.ud ? 13'(GrhBytes) : p_q.payload_len;
+          total_q <= k.ud ? 32'(p_q.payload_len) + GrhBytes : c_p.send ? (start_p ? 32'd0 : st_q.total) + 32'(p_q.payload_len) :
                                 start_p ? p_q.dma_len : st_q.total;
           state_q <= k.recv ? StRq : StAct;
         end
@@ -680,13 +742,14 @@ module rx_transport
           state_q <= StAct;
           if (rq_rsp_i.status == RqGone) recv_q <= RecvGone;
           else if (rq_rsp_i.status == RqNone) recv_q <= RecvNone;
+          else if (commit_q) state_q <= num_q == 3'd1 ? StAct : StPieces;
           else if (!close_q) begin
             index_q <= rq_rsp_i.index;
             if (rq_rsp_i.status == RqBad) begin
               recv_q <= RecvWqe;
               close_q <= 1'b1;
               if (!k_q.rq_last) state_q <= StRq;
-            end else if (c_p.send && p_q.payload_len != 0) begin
+            end else if (c_p.send && (p_q.payload_len != 0 || k_q.ud)) begin
               state_q <= StSge;
             end
           end
@@ -696,8 +759,8 @@ module rx_transport
           run_q <= sge_room < 32'(left_q) ? sge_room[12:0] : left_q;
           if (sge_q == rq_rsp_i.num_sge || total_q > 32'h8000_0000) begin
             recv_q <= RecvLen;
-            close_q <= 1'b1;
-            state_q <= k_q.rq_last ? StAct : StRq;
+            close_q <= !k_q.keep;
+            state_q <= k_q.rq_last || k_q.keep ? StAct : StRq;
           end else if (sge_room == 0) begin
             sge_q <= sge_q + 3'd1;
             off_q <= 32'd0;
@@ -721,23 +784,37 @@ module rx_transport
             close_q <= 1'b1;
             state_q <= k_q.rq_last ? StAct : StRq;
           end else begin
-            piece_q[num_q[1:0]] <= '{
+            piece_q[num_q] <= '{
               iova: mr_q.iova + (sge.addr + 64'(off_q) - mr_q.va), len: run_q
             };
             num_q <= num_q + 3'd1;
             off_q <= off_q + 32'(run_q);
             left_q <= left_q - run_q;
-            if (left_q != run_q) state_q <= StSge;
-            else state_q <= num_q == 3'd0 ? StAct : StPieces;
+            if (left_q != run_q) begin
+              state_q <= StSge;
+            end else if (grh_q && p_q.payload_len != 0) begin
+              grh_q <= 1'b0;
+              left_q <= p_q.payload_len;
+              state_q <= StSge;
+            end else if (k_q.keep) begin
+              commit_q <= 1'b1;
+              state_q <= StRq;
+            end else begin
+              state_q <= num_q == 3'd0 ? StAct : StPieces;
+            end
           end
         end
 
         // the payload goes with the first piece: the writer does not take all of them before it
-        StPieces: if ((!wr_v_q || wr_ready_i) && (pieces_q || !pcmd_v_q || pcmd_ready_i)) begin
+        StPieces: if ((!wr_v_q || wr_ready_i) &&
+                      (pieces_q || ((!pcmd_v_q || pcmd_fire) && (!grh_v_q || grh_ready_i)))) begin
           pieces_q <= 1'b1;
           if (!pieces_q) begin
-            pcmd_v_q <= 1'b1;
+            pcmd_v_q <= p_q.payload_len != 0;
             pcmd_q <= PayloadStream;
+            if (p_q.payload_len != 0) streamed_q <= streamed_q + 8'd1;
+            grh_v_q <= k_q.ud;
+            grh_out_q <= '{seq: streamed_q, data: grh(p_q)};
           end
           wr_v_q <= 1'b1;
           wr_q <= '0;
@@ -746,7 +823,7 @@ module rx_transport
           wr_q.more <= 1'b1;
           wr_q.iova <= piece_q[0].iova;
           wr_q.len <= piece_q[0].len;
-          piece_q <= {piece_q[MaxSge-1], piece_q[MaxSge-1:1]};
+          piece_q <= {piece_q[MaxSge], piece_q[MaxSge:1]};
           num_q <= num_q - 3'd1;
           if (num_q == 3'd2) state_q <= StAct;
         end
@@ -758,6 +835,11 @@ module rx_transport
             if (p_q.payload_len != 0 && !pieces_q) begin
               pcmd_v_q <= 1'b1;
               pcmd_q <= a.has_wr && a.wr.has_payload ? PayloadStream : PayloadDrop;
+              if (a.has_wr && a.wr.has_payload) streamed_q <= streamed_q + 8'd1;
+            end
+            if (a.has_wr && a.wr.has_payload && k_q.ud && !pieces_q) begin
+              grh_v_q <= 1'b1;
+              grh_out_q <= '{seq: streamed_q, data: grh(p_q)};
             end
             if (a.has_wr) begin
               wr_v_q <= 1'b1;
@@ -821,11 +903,13 @@ module rx_transport
         state_q <= StLookup;
         ahead_ok_q <= 1'b0;
         p_q <= '{
-          in_range: qpn_in_range(meta_i.dest_qp),
+          in_range: head_in_range,
+          gsi: head_gsi,
+          raw: meta_i.raw,
           qp: head_qp,
-          opcode: meta_i.opcode,
-          pad: meta_i.pad,
-          solicited: meta_i.solicited,
+          opcode: head_opcode,
+          pad: meta_i.raw ? -meta_i.payload_len[1:0] : meta_i.pad,
+          solicited: meta_i.solicited && !meta_i.raw,
           ack_req: meta_i.ack_req,
           pkey: meta_i.pkey,
           psn: meta_i.psn,
@@ -838,15 +922,18 @@ module rx_transport
           ipv6: meta_i.ipv6,
           sip: meta_i.sip,
           dip: meta_i.dip,
-          payload_len: meta_i.payload_len
+          payload_len: meta_i.payload_len,
+          src_qp: meta_i.src_qp,
+          qkey: meta_i.qkey,
+          ip_head: meta_i.ip_head
         };
         // read ahead before the packet in StAct changed it: take the new state of the same QP
         st_q <= state_q == StAct && a.set_state && p_q.qp == head_qp ? a.st : ram_st;
-        qp_req_q <= qpn_in_range(meta_i.dest_qp);
-        qp_wait_q <= qpn_in_range(meta_i.dest_qp);
-        mr_req_q <= qpn_in_range(meta_i.dest_qp) &&
+        qp_req_q <= head_in_range;
+        qp_wait_q <= head_in_range;
+        mr_req_q <= head_in_range &&
                     needs_mr(c_in, meta_i.dma_len);
-        mr_wait_q <= qpn_in_range(meta_i.dest_qp) &&
+        mr_wait_q <= head_in_range &&
                      needs_mr(c_in, meta_i.dma_len);
       end
     end
@@ -856,25 +943,26 @@ module rx_transport
   // One mark on the packet inside and on each output register that was full at the rise; the marks
   // of the packet move on to the outputs that it fills.
   logic       drain_q, mark_pkt_q;
-  logic [3:0] mark_out_q, out_v, out_rdy, out_load;
-  assign out_v = {pcmd_v_q, wr_v_q, ackrx_v_q, err_v_q};
-  assign out_rdy = {pcmd_ready_i, wr_ready_i, ackrx_ready_i, qp_err_ready_i};
-  assign out_load = {p_q.payload_len != 0 && !pieces_q, a.has_wr, a.fwd_ack, a.fatal};
-  assign drain_done_o = drain_i && drain_q && !mark_pkt_q && mark_out_q == 4'd0;
+  logic [4:0] mark_out_q, out_v, out_rdy, out_load;
+  assign out_v = {grh_v_q, pcmd_v_q, wr_v_q, ackrx_v_q, err_v_q};
+  assign out_rdy = {grh_ready_i, pcmd_fire, wr_ready_i, ackrx_ready_i, qp_err_ready_i};
+  assign out_load = {a.has_wr && a.wr.has_payload && k_q.ud && !pieces_q, p_q.payload_len != 0 && !pieces_q,
+                     a.has_wr, a.fwd_ack, a.fatal};
+  assign drain_done_o = drain_i && drain_q && !mark_pkt_q && mark_out_q == 5'd0;
 
   always_ff @(posedge clk_i) begin
     if (!rst_ni) begin
       drain_q <= 1'b0;
       mark_pkt_q <= 1'b0;
-      mark_out_q <= 4'd0;
+      mark_out_q <= 5'd0;
     end else begin
       drain_q <= drain_i;
       if (drain_i && !drain_q) begin
         mark_pkt_q <= !(state_q inside {StIdle, StAdmin, StAdminRq, StAdminWait}) && !act_go;
-        mark_out_q <= (out_v & ~out_rdy) | (act_go ? out_load : 4'd0);
+        mark_out_q <= (out_v & ~out_rdy) | (act_go ? out_load : 5'd0);
       end else begin
         if (act_go) mark_pkt_q <= 1'b0;
-        mark_out_q <= (mark_out_q & ~out_rdy) | (act_go && mark_pkt_q ? out_load : 4'd0);
+        mark_out_q <= (mark_out_q & ~out_rdy) | (act_go && mark_pkt_q ? out_load : 5'd0);
       end
     end
   end

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // Builds all headers of one RoCEv2 frame: Ethernet, optional 802.1Q tag, IPv4 or IPv6, UDP, BTH,
-// then RETH, ImmDt, IETH or AETH (IBTA 9.2, 9.3 and annex A17). An acknowledge comes as a packet with
+// then RETH, DETH, ImmDt, IETH or AETH (IBTA 9.2, 9.3 and annex A17). attr_i carries the address part of the packet: that of the
+// QP, or of its address handle. An acknowledge comes as a packet with
 // is_ack_i, has_imm and its AETH in `imm`. `imm` is a number: its high byte goes to the wire first.
 //
 // The head is a row of beats, zero behind its end. Without payload the head contains the four zero
@@ -43,11 +44,12 @@ module hdr_builder
   output logic                            vlan_o,
   output logic                            ipv6_o,
   output logic [2:0]                      prio_o,         // PCP, 0 without tag
-  output logic [1:0]                      kind_o,         // 0 request, 1 ACK, 2 NAK
+  output logic [2:0]                      kind_o,         // 0 request, 1 ACK, 2 NAK, 4 raw frame
   output qp_idx_t                         qp_o,
   output wqe_idx_t                        wqe_o,
   output psn_t                            psn_o,
-  output logic                            report_o        // of tx_pkt_t
+  output logic                            report_o,       // of tx_pkt_t
+  output logic                            raw_o           // of tx_pkt_t: there is no head
 );
 
   // numbers to wire order (first byte in [7:0])
@@ -91,7 +93,7 @@ module hdr_builder
   assign load = step_q == WaitHead && (!out_valid_o || out_ready_i);
   assign in_ready_o = step_q == WaitPkt || load;
 
-  assign ext_len = (pkt_i.has_reth ? 5'd16 : 5'd0) + (pkt_i.has_imm || pkt_i.has_ieth ? 5'd4 : 5'd0);
+  assign ext_len = (pkt_i.has_reth ? 5'd16 : pkt_i.has_deth ? 5'd8 : 5'd0) + (pkt_i.has_imm || pkt_i.has_ieth ? 5'd4 : 5'd0);
   assign udp_len = 16'd24 + 16'(ext_len) + ((16'(pkt_i.len) + 16'd3) & ~16'd3);
   assign ip_len = udp_len + 16'd20;
   always_comb begin
@@ -152,10 +154,13 @@ module hdr_builder
     ip6 = {a.dgid, a.sgid, a.hop_limit, 8'd17, be16(udp_bytes),
            be32({4'd6, a.traffic_class, a.flow_label})};
     udp = {16'd0, be16(udp_bytes), be16(RoceUdpPort), be16(a.udp_sport)};
-    bth = {be24(p.psn), p.ack_req, 7'd0, be24(a.dest_qpn), 8'd0, be16(a.pkey),
+    bth = {be24(p.psn), p.ack_req, 7'd0, be24(p.has_deth ? p.va[23:0] : a.dest_qpn), 8'd0, be16(a.pkey),
            p.solicited, 1'b0, pad, 4'd0, p.opcode};
     ext = {128'd0, p.has_imm || p.has_ieth ? be32(p.imm) : 32'd0};
     if (p.has_reth) ext = {ext[31:0], be32(p.dma_len), be32(p.rkey), be64(p.va)};
+    // a Q_Key with its high bit set stands for the QP's own (IBTA 10.2.5)
+    if (p.has_deth) ext = {64'd0, ext[31:0], be24(a.gsi ? QpnGsi : idx_to_qpn(p.qp)), 8'd0,
+                           be32(p.rkey[31] ? a.qkey : p.rkey)};
     l4 = {ext, bth, udp};
     l3 = a.ipv6 ? {l4, ip6} : {160'd0, l4, ip4};
     ethertype = be16(a.ipv6 ? EthIpv6 : EthIpv4);
@@ -169,12 +174,13 @@ module hdr_builder
   logic [BeatW-1:0] last_beat_q;
   logic [LaneW:0]   last_cnt_q;
   logic             o_drop_q, has_payload_q, vlan_q, ipv6_q;
-  logic [1:0]       pad_q, kind_q;
+  logic [1:0]       pad_q;
+  logic [2:0]       kind_q;
   logic [2:0]       prio_q;
   qp_idx_t          qp_q;
   wqe_idx_t         wqe_q;
   psn_t             psn_q;
-  logic             report_q;
+  logic             report_q, raw_q;
   logic [6:0]       last_byte;
 
   assign last_byte = (attr_q.vlan ? 7'd17 : 7'd13) + (attr_q.ipv6 ? 7'd60 : 7'd40) +
@@ -193,12 +199,13 @@ module hdr_builder
       pad_q <= -pkt_q.len[1:0];
       vlan_q <= attr_q.vlan;
       ipv6_q <= attr_q.ipv6;
-      prio_q <= attr_q.vlan ? attr_q.vlan_tci[15:13] : 3'd0;
-      kind_q <= !is_ack_q ? 2'd0 : pkt_q.imm[30:29] == 2'b00 ? 2'd1 : 2'd2;
+      prio_q <= attr_q.vlan && !pkt_q.raw ? attr_q.vlan_tci[15:13] : 3'd0;
+      kind_q <= pkt_q.raw ? 3'd4 : !is_ack_q ? 3'd0 : pkt_q.imm[30:29] == 2'b00 ? 3'd1 : 3'd2;
       qp_q <= pkt_q.qp;
       wqe_q <= pkt_q.wqe;
       psn_q <= pkt_q.psn;
       report_q <= pkt_q.report;
+      raw_q <= pkt_q.raw;
     end
   end
 
@@ -217,5 +224,6 @@ module hdr_builder
   assign wqe_o = wqe_q;
   assign psn_o = psn_q;
   assign report_o = report_q;
+  assign raw_o = raw_q;
 
 endmodule

@@ -65,6 +65,11 @@ module requester
   output qp_idx_t          qpc_req_idx_o,
   input  logic             qpc_rsp_valid_i,
   input  qp_attr_t         qpc_rsp_i,
+  // AH read port
+  output logic             ah_req_valid_o,
+  output ah_idx_t          ah_req_idx_o,
+  input  logic             ah_rsp_valid_i,
+  input  ah_t              ah_rsp_i,
   // MR read port
   output logic             mr_req_valid_o,
   input  logic             mr_req_ready_i,
@@ -243,6 +248,7 @@ module requester
   wqe_check u_check (
     .clk_i, .rst_ni,
     .item_valid_i(item_valid), .item_ready_o(item_ready), .item_i(item), .item_wqe_i(item_wqe),
+    .ah_req_valid_o, .ah_req_idx_o, .ah_rsp_valid_i, .ah_rsp_i,
     .mr_req_valid_o, .mr_req_ready_i, .mr_req_idx_o, .mr_rsp_valid_i, .mr_rsp_i,
     .msg_valid_o(msg_valid), .msg_ready_i(msg_ready), .msg_o(msg), .inline_o(msg_inline)
   );

@@ -7,7 +7,7 @@
 // the window is closed (then the QP sleeps), or the quantum is used up and others wait; the place is kept and
 // the WQE is fetched again later. AckReq is set on the last packet of a message, on every
 // req_interval_i-th one of a message, on those at the end of a turn, and on the one that closes the window: a QP
-// never sleeps or waits for its next turn without an acknowledge on its way. On UC nobody acknowledges: there such a packet
+// never sleeps or waits for its next turn without an acknowledge on its way. On UC and UD nobody acknowledges: there such a packet
 // carries `report` instead, and the egress says when it was sent. A bad WQE halts the QP's sending; the completer fails it in order.
 //
 // The completer may set a QP's place back or forward in any cycle of its (sync_i, rst_valid_i); a message of that QP
@@ -192,7 +192,7 @@ module segmenter
   assign pkt_whole = flen == plen || m_q.inl;
 
   function automatic logic [7:0] service(input logic [3:0] qp_type);
-    return qp_type == QpTypeUc ? 8'h20 : 8'h00;
+    return qp_type == QpTypeUd ? 8'h60 : qp_type == QpTypeUc ? 8'h20 : 8'h00;
   endfunction
   // operation code on RC; the service goes on top of it
   function automatic logic [7:0] packet_opcode(input msg_op_e op, input logic f, input logic l,
@@ -385,7 +385,9 @@ module segmenter
                  opcode: packet_opcode(m_q.op, first, last, m_q.has_imm, m_q.has_inv) | service(m_q.qp_type),
                  ack_req: ack_req && m_q.qp_type == QpTypeRc,
                  report: ack_req && m_q.qp_type != QpTypeRc, solicited: m_q.solicited && last, has_reth: first && m_q.op == OpWrite,
-                 has_imm: last && m_q.has_imm, has_ieth: last && m_q.has_inv, inl: m_q.inl,
+                 has_imm: last && m_q.has_imm, has_ieth: last && m_q.has_inv, has_deth: m_q.qp_type == QpTypeUd,
+                 raw: m_q.qp_type == QpTypeRaw,
+                 inl: m_q.inl,
                  va: m_q.remote_addr, rkey: m_q.rkey, dma_len: m_q.total, imm: m_q.imm, len: plen};
     end
   end

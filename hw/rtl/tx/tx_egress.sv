@@ -7,7 +7,9 @@
 // run through the byte packer into the frame memory, which adds the ICRC and sends whole frames
 // without gaps. A packet whose payload failed is taken back there and reported on err_o; a packet
 // of a QP that may not send any more disappears with its payload. Packets with `report` (nobody
-// acknowledges them: UC) are reported on sent_o when all of their payload has been read.
+// acknowledges them: UC, UD, raw) are reported on sent_o when all of their payload has been read.
+//
+// Raw packets are frames already: they go through as they are.
 //
 // Throughput: one beat per cycle; a small packet takes as many cycles as it has pieces: at 512 bits
 // 1 for an ACK, 4 for a WRITE of 64 bytes (not less than 2). Latency of an ACK at 512 bits: about
@@ -46,6 +48,13 @@ module tx_egress
   output qp_idx_t          qp_req_idx_o,
   input  logic             qp_rsp_valid_i,
   input  qp_attr_t         qp_rsp_i,
+  // address handles: always answered in the next cycle
+  output logic             ah_req_valid_o,
+  output ah_idx_t          ah_req_idx_o,
+  input  logic             ah_rsp_valid_i,
+  // verilator lint_off UNUSEDSIGNAL
+  input  ah_t              ah_rsp_i,        // was checked already
+  // verilator lint_on UNUSEDSIGNAL
   // MAC
   output logic             tx_valid_o,
   input  logic             tx_ready_i,
@@ -63,7 +72,7 @@ module tx_egress
   output ack_rx_t          sent_o,
   output logic             ev_frame_valid_o,
   output logic [15:0]      ev_frame_len_o,
-  output logic [1:0]       ev_frame_kind_o,
+  output logic [2:0]       ev_frame_kind_o,
   output logic             ev_abort_o,
   output logic             ev_stall_mac_o,
   output logic             ev_stall_read_o,
@@ -85,7 +94,8 @@ module tx_egress
     logic [1:0] l3;
     logic       ipv6;
     logic [2:0] prio;
-    logic [1:0] kind;
+    logic [2:0] kind;
+    logic       raw;
   } side_t;
 
   // ---- choice, and the question for the QP ------------------------------------------------------
@@ -123,7 +133,32 @@ module tx_egress
   assign qp_req_idx_o = req_idx_q;
 
   // An answer finds room: each belongs to a job that holds a place of its own.
-  assign job_pop = build_ready && job_valid && attr_valid;
+  logic     ah_valid, job_ready, ah_pop;
+  // verilator lint_off UNUSEDSIGNAL
+  ah_t      ah;
+  // verilator lint_on UNUSEDSIGNAL
+  qp_attr_t head_attr;
+  assign job_ready = job_valid && attr_valid && (!job.pkt.has_deth || ah_valid);
+  assign job_pop = build_ready && job_ready;
+  assign ah_pop = job_pop && job.pkt.has_deth;
+  assign ah_req_valid_o = pick && job_in.pkt.has_deth;
+  assign ah_req_idx_o = job_in.pkt.va[24+:AhIdxW];
+  // the address part of a UD packet is that of its address handle
+  always_comb begin
+    head_attr = attr;
+    if (job.pkt.has_deth) begin
+      head_attr.ipv6 = ah.ipv6;
+      head_attr.vlan = ah.vlan;
+      head_attr.udp_sport = ah.udp_sport;
+      head_attr.dmac = ah.dmac;
+      head_attr.vlan_tci = ah.vlan_tci;
+      head_attr.hop_limit = ah.hop_limit;
+      head_attr.traffic_class = ah.traffic_class;
+      head_attr.flow_label = ah.flow_label;
+      head_attr.sgid = ah.sgid;
+      head_attr.dgid = ah.dgid;
+    end
+  end
   // verilator lint_off PINCONNECTEMPTY
   // levels, and the ready of a FIFO that cannot be full
   rnic_fifo #(.Width($bits(job_t)), .Depth(NumJobs)) u_jobs (
@@ -136,6 +171,11 @@ module tx_egress
     .in_valid_i(qp_rsp_valid_i), .in_ready_o(), .in_data_i(qp_rsp_i),
     .out_valid_o(attr_valid), .out_ready_i(job_pop), .out_data_o(attr), .level_o()
   );
+  rnic_fifo #(.Width($bits(ah_t)), .Depth(NumJobs)) u_ahs (
+    .clk_i, .rst_ni,
+    .in_valid_i(ah_rsp_valid_i), .in_ready_o(), .in_data_i(ah_rsp_i),
+    .out_valid_o(ah_valid), .out_ready_i(ah_pop), .out_data_o(ah), .level_o()
+  );
   // verilator lint_on PINCONNECTEMPTY
 
   // ---- head -------------------------------------------------------------------------------------
@@ -143,22 +183,23 @@ module tx_egress
   logic [HeadBeats-1:0][DataW-1:0] head;
   logic [BeatW-1:0]                last_beat;
   logic [LaneW:0]                  last_cnt;
-  logic [1:0]                      pad, kind;
+  logic [1:0]                      pad;
+  logic [2:0]                      kind;
   logic [2:0]                      prio;
   qp_idx_t                         head_qp;
   wqe_idx_t                        head_wqe;
   psn_t                            head_psn;
-  logic                            head_report;
+  logic                            head_report, head_raw;
 
   hdr_builder #(.DataW(DataW)) u_head (
     .clk_i, .rst_ni, .mac_addr_i,
-    .in_valid_i(job_valid && attr_valid), .in_ready_o(build_ready),
-    .pkt_i(job.pkt), .is_ack_i(job.is_ack), .attr_i(attr),
+    .in_valid_i(job_ready), .in_ready_o(build_ready),
+    .pkt_i(job.pkt), .is_ack_i(job.is_ack), .attr_i(head_attr),
     .out_valid_o(head_valid), .out_ready_i(head_pop),
     .head_o(head), .last_beat_o(last_beat), .last_cnt_o(last_cnt),
     .drop_o(head_drop), .has_payload_o(has_payload), .pad_o(pad), .vlan_o(vlan), .ipv6_o(ipv6),
     .prio_o(prio), .kind_o(kind), .qp_o(head_qp), .wqe_o(head_wqe),
-    .psn_o(head_psn), .report_o(head_report)
+    .psn_o(head_psn), .report_o(head_report), .raw_o(head_raw)
   );
 
   // ---- head, payload and tail as pieces ---------------------------------------------------------
@@ -176,13 +217,15 @@ module tx_egress
   logic             piece_valid, piece_ready, piece_last, piece_err, piece_take;
   logic [LaneW:0]   piece_cnt;
   logic [DataW-1:0] piece_data;
-  logic             side_ready, out_ready, err_push, sent_push;
+  logic             side_ready, out_ready, err_push, sent_push, raw_start;
   logic [LaneW+1:0] end_cnt;          // payload of the last beat, pad and ICRC
   logic             end_fits;
 
-  assign end_cnt = (LaneW + 2)'(pl_cnt_i) + (LaneW + 2)'(pad) + (LaneW + 2)'(4);
+  assign end_cnt = (LaneW + 2)'(pl_cnt_i) + (head_raw ? (LaneW + 2)'(0) : (LaneW + 2)'(pad) + (LaneW + 2)'(4));
   assign end_fits = end_cnt <= (LaneW + 2)'(NumB);
   assign piece_take = piece_valid && piece_ready;
+  // a raw frame is nothing but payload
+  assign raw_start = state_q == WaitHead && head_valid && !head_drop && head_raw && side_ready;
 
   always_comb begin
     state_d = state_q;
@@ -201,6 +244,8 @@ module tx_egress
         if (head_valid && head_drop) begin
           if (has_payload) state_d = WaitDrop;
           else head_pop = 1'b1;
+        end else if (head_valid && head_raw) begin
+          if (raw_start) state_d = WaitPayload;
         end else if (head_valid) begin
           piece_valid = (beat_q != '0 || side_ready) && out_ready;
           if (beat_q == last_beat) begin
@@ -294,8 +339,8 @@ module tx_egress
     .out_last_o(pack_last), .out_user_o(pack_abort)
   );
 
-  assign side_push = piece_take && state_q == WaitHead && beat_q == '0;
-  assign side_in = '{l3: {1'b0, vlan}, ipv6: ipv6, prio: prio, kind: kind};
+  assign side_push = raw_start || (piece_take && state_q == WaitHead && beat_q == '0);
+  assign side_in = '{l3: {1'b0, vlan}, ipv6: ipv6, prio: prio, kind: kind, raw: head_raw};
   // verilator lint_off PINCONNECTEMPTY
   // levels
   rnic_fifo #(.Width($bits(side_t)), .Depth(4)) u_side (
@@ -332,7 +377,7 @@ module tx_egress
     .clk_i, .rst_ni,
     .in_valid_i(pack_valid && side_valid), .in_ready_o(pack_ready), .in_data_i(pack_data),
     .in_cnt_i(pack_cnt), .in_last_i(pack_last), .in_abort_i(pack_abort),
-    .in_prio_i(side.prio), .in_kind_i(side.kind), .in_l3_i(side.l3), .in_ipv6_i(side.ipv6),
+    .in_prio_i(side.prio), .in_kind_i(side.kind), .in_raw_i(side.raw), .in_l3_i(side.l3), .in_ipv6_i(side.ipv6),
     .pfc_pause_i, .tx_valid_o, .tx_ready_i, .tx_data_o, .tx_keep_o, .tx_last_o,
     .leave_o(leave), .ev_frame_valid_o, .ev_frame_len_o, .ev_frame_kind_o
   );

@@ -5,7 +5,7 @@
 // Beats of a frame come with a zero ICRC field at the end; the ICRC is computed meanwhile and put
 // into its place when the frame leaves (IBTA A17.3.3, least significant byte first; it may lie
 // across two beats). in_abort_i with the last beat takes the frame back: nothing of it leaves.
-// prio, kind, l3 and ipv6 stand with every beat of the frame. RoCEv2 frames are 2 modulo 4 bytes
+// prio, kind, raw, l3 and ipv6 stand with every beat of the frame. RoCEv2 frames are 2 modulo 4 bytes
 // long (14 or 18, then multiples of 4), which the patch relies on.
 //
 // Throughput: one beat per cycle on both sides, frames without a bubble between them and without a
@@ -30,7 +30,8 @@ module tx_frame_fifo #(
   input  logic             in_last_i,
   input  logic             in_abort_i,
   input  logic [2:0]       in_prio_i,
-  input  logic [1:0]       in_kind_i,
+  input  logic [2:0]       in_kind_i,
+  input  logic             in_raw_i,      // leave its end alone: no ICRC
   input  logic [1:0]       in_l3_i,
   input  logic             in_ipv6_i,
   input  logic [7:0]       pfc_pause_i,
@@ -43,7 +44,7 @@ module tx_frame_fifo #(
   output logic             leave_o,
   output logic             ev_frame_valid_o,
   output logic [15:0]      ev_frame_len_o,
-  output logic [1:0]       ev_frame_kind_o
+  output logic [2:0]       ev_frame_kind_o
 );
 
   localparam int unsigned Depth = FifoBytes / NumB;
@@ -56,7 +57,8 @@ module tx_frame_fifo #(
     logic [BeatsW-1:0] beats;                 // number of beats - 1
     logic [LaneW:0]    cnt;                   // bytes in the last beat
     logic [2:0]        prio;
-    logic [1:0]        kind;
+    logic [2:0]        kind;
+    logic              raw;
   } frame_t;
   typedef struct packed {
     logic [31:0] crc;
@@ -75,7 +77,7 @@ module tx_frame_fifo #(
   assign in_ready_o = !used[AddrW] && !frames_q[FrameW] && pend_ready;
   assign take = in_valid_i && in_ready_o;
   assign pend_in = '{cancel: in_abort_i, beats: beats_q, cnt: in_cnt_i, prio: in_prio_i,
-                     kind: in_kind_i};
+                     kind: in_kind_i, raw: in_raw_i};
 
   always_ff @(posedge clk_i) begin
     if (!rst_ni) begin
@@ -122,16 +124,16 @@ module tx_frame_fifo #(
   // ---- out: memory word (stage 1), then patched beat (stage 2) ----------------------------------
   logic [BeatsW-1:0] beat_q;
   logic              issue, issue_last, drop, advance;
-  logic              s1_valid_q, s1_last_q, s1_before_q;
+  logic              s1_valid_q, s1_last_q, s1_before_q, s1_raw_q;
   logic [LaneW:0]    s1_cnt_q;
   logic [31:0]       s1_crc_q;
-  logic [1:0]        s1_kind_q;
+  logic [2:0]        s1_kind_q;
   logic [15:0]       s1_len_q;
   logic [DataW-1:0]  word;
   logic              o_valid_q, o_last_q;
   logic [DataW-1:0]  o_data_q;
   logic [NumB-1:0]   o_keep_q;
-  logic [1:0]        o_kind_q;
+  logic [2:0]        o_kind_q;
   logic [15:0]       o_len_q;
 
   assign advance = !o_valid_q || tx_ready_i;
@@ -180,13 +182,14 @@ module tx_frame_fifo #(
       s1_cnt_q <= head.f.cnt;
       s1_crc_q <= head.crc;
       s1_kind_q <= head.f.kind;
+      s1_raw_q <= head.f.raw;
       s1_len_q <= (16'(head.f.beats) << LaneW) + 16'(head.f.cnt);
     end
     if (advance && s1_valid_q) begin
       o_last_q <= s1_last_q;
       o_kind_q <= s1_kind_q;
       o_len_q <= s1_len_q;
-      if (s1_last_q || s1_before_q) begin
+      if ((s1_last_q || s1_before_q) && !s1_raw_q) begin
         o_data_q <= word | patch(s1_crc_q, s1_last_q, s1_before_q, s1_cnt_q[LaneW:2]);
       end else begin
         o_data_q <= word;

@@ -4,9 +4,10 @@
 // producer index, number of SGEs, total length
 // (at most 2^31 bytes), and for each SGE that is not empty key, PD and bounds of its memory region
 // (IBTA 10.7.3). Empty SGEs are taken out of the list; they are not checked. Inline data come in the WQE
-// from byte 32 on, up to its end, instead of the list; they stay on inline_o until the result is taken.
+// from byte 32 on, up to its end, instead of the list; they stay on inline_o until the result is taken. On UD the message must fit into the
+// path MTU, and the address handle must exist and be of the QP's PD; a raw frame has MinRaw to MaxRaw bytes.
 //
-// Throughput: 1 + 3 per SGE cycles with MR answers after one cycle (4 cycles for one SGE).
+// Throughput (one cycle more on UD): 1 + 3 per SGE cycles with MR answers after one cycle (4 cycles for one SGE).
 // Back-pressure: a result waits for msg_ready_i; then WQEs wait.
 
 module wqe_check
@@ -20,6 +21,12 @@ module wqe_check
   output logic          item_ready_o,
   input  wqe_item_t     item_i,
   input  logic [1023:0] item_wqe_i,
+  output logic          ah_req_valid_o,
+  output ah_idx_t       ah_req_idx_o,
+  input  logic          ah_rsp_valid_i,
+  // verilator lint_off UNUSEDSIGNAL
+  input  ah_t           ah_rsp_i,        // only that it exists, and its PD
+  // verilator lint_on UNUSEDSIGNAL
   output logic          mr_req_valid_o,
   input  logic          mr_req_ready_i,
   output mr_idx_t       mr_req_idx_o,
@@ -31,7 +38,7 @@ module wqe_check
   output logic [InlineBytes*8-1:0] inline_o
 );
 
-  typedef enum logic [1:0] {CheckIdle, CheckRequest, CheckAnswer, CheckDone} state_e;
+  typedef enum logic [2:0] {CheckIdle, CheckHandle, CheckRequest, CheckAnswer, CheckDone} state_e;
   state_e state_q;
 
   wqe_t wqe;
@@ -56,6 +63,8 @@ module wqe_check
   logic take;
   assign take = item_valid_i && item_ready_o;
 
+  assign ah_ok = ah_in_range_q && ah_rsp_i.valid && ah_rsp_i.pd == pd_q;
+
   // The list is complete and right when the last SGE has been dealt with.
   logic ok;
   assign ok = mr_check(mr_q, sge_q[0].lkey, pd_q, sge_q[0].addr, sge_q[0].length, MrLocalRead);
@@ -66,7 +75,8 @@ module wqe_check
   endfunction
 
   // verdict before the memory regions are looked at; valid while take
-  logic bad_op, service_ok;
+  logic bad_op, service_ok, is_ud, ah_in_range_q, ah_ok;
+  logic is_raw, len_bad;
   msg_op_e op;
   logic [33:0] total;
   always_comb begin
@@ -77,7 +87,15 @@ module wqe_check
     endcase
   end
   assign service_ok = item_i.qp_type == QpTypeRc ||
-                      (item_i.qp_type == QpTypeUc && wqe.opcode != WqeOpcodeSendInv);
+                      (item_i.qp_type == QpTypeUc && wqe.opcode != WqeOpcodeSendInv) ||
+                      (item_i.qp_type == QpTypeRaw && wqe.opcode == WqeOpcodeSend) ||
+                      (item_i.qp_type == QpTypeUd && wqe.opcode inside {WqeOpcodeSend, WqeOpcodeSendImm});
+  assign is_ud = item_i.qp_type == QpTypeUd;
+  assign is_raw = item_i.qp_type == QpTypeRaw;
+  assign len_bad = total > (is_raw ? 34'(MaxRaw) : is_ud ? 34'(mtu_bytes(item_i.mtu)) : 34'h8000_0000) ||
+                   (is_raw && total < 34'(MinRaw));
+  assign ah_req_valid_o = take && is_ud;
+  assign ah_req_idx_o = wqe.ah[AhIdxW-1:0];
   assign bad_op = item_i.err || wqe.index != item_i.idx || (op != OpNone && !service_ok) ||
                   (op == OpNone && wqe.opcode != WqeOpcodeNop) ||
                   (op != OpNone && (wqe.inline_data ?
@@ -93,6 +111,9 @@ module wqe_check
     end else begin
       mr_valid_q <= mr_rsp_valid_i;
       unique case (state_q)
+        CheckHandle: if (ah_rsp_valid_i) begin
+          state_q <= ah_ok && !msg_q.inl && msg_q.total != '0 ? CheckRequest : CheckDone;
+        end
         CheckRequest: begin
           if (sge_q[0].length == '0) begin
             if (left_q == 3'd1) state_q <= CheckDone;
@@ -105,14 +126,14 @@ module wqe_check
         default: ;
       endcase
       if (take) begin
-        state_q <= !item_i.skip && !bad_op && op != OpNone && !wqe.inline_data &&
-                   total != '0 && total <= 34'h8000_0000 ? CheckRequest : CheckDone;
+        state_q <= item_i.skip || bad_op || op == OpNone || len_bad ? CheckDone :
+                   is_ud ? CheckHandle : !wqe.inline_data && total != '0 ? CheckRequest : CheckDone;
       end
     end
     if (mr_rsp_valid_i) mr_q <= mr_rsp_i;
     if (take) begin
       msg_q.kind <= item_i.skip ? MsgSkip : bad_op ? MsgBad : op == OpNone ? MsgNop :
-                    total > 34'h8000_0000 ? MsgBad : MsgPackets;
+                    len_bad ? MsgBad : MsgPackets;
       msg_q.status <= bad_op ? WcStatusLocQpOpErr[3:0] : WcStatusLocLenErr[3:0];
       msg_q.op <= item_i.err ? OpNone : op;
       msg_q.has_imm <= wqe.opcode inside {WqeOpcodeRdmaWriteImm, WqeOpcodeSendImm};
@@ -129,10 +150,11 @@ module wqe_check
       msg_q.turn_end <= item_i.turn_end;
       msg_q.idx <= item_i.idx;
       msg_q.qp_type <= item_i.qp_type;
-      msg_q.mtu <= item_i.mtu;
+      msg_q.mtu <= is_raw ? 3'd5 : item_i.mtu;  // a frame is one packet
       msg_q.signaled <= wqe.signaled;
       msg_q.solicited <= wqe.solicited;
-      msg_q.remote_addr <= wqe.remote_addr;
+      msg_q.remote_addr <= is_ud ? {24'd0, wqe.ah, wqe.remote_qpn} : wqe.remote_addr;
+      ah_in_range_q <= (wqe.ah >> AhIdxW) == '0;
       msg_q.rkey <= wqe.rkey;
       msg_q.total <= total[31:0];
       sge_q <= wqe.sge;
@@ -145,6 +167,10 @@ module wqe_check
         (state_q == CheckAnswer && mr_valid_q)) begin
       sge_q <= {sge_q[3], sge_q[3:1]};
       left_q <= left_q - 1'b1;
+    end
+    if (state_q == CheckHandle && !ah_ok) begin
+      msg_q.kind <= MsgBad;
+      msg_q.status <= WcStatusLocQpOpErr[3:0];
     end
     if (state_q == CheckAnswer && mr_valid_q) begin
       if (!ok) begin

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
 // Command rx_frontend_tb writes the vectors of hw/tb/rx_frontend_tb.sv to standard output, in
-// $readmemh format, 64-bit words. Per frame: one word {promisc in bit 21, MAC error in bit 20, length in
+// $readmemh format, 64-bit words. Per frame: one word {not RoCEv2 and for a raw packet QP in bit 22, promisc in bit 21, MAC error in bit 20, length in
 // bits 19:0}, 16 words of the expected rx_verdict, 16 words with ones where it is defined, and the frame,
 // byte 0 in bits 7:0. A word of all ones ends the list. The expected verdicts are those of driver/roce.
 package main
@@ -70,10 +70,26 @@ func (g *generator) emit(frame []byte, promisc, macErr bool) {
 	if promisc {
 		head |= 1 << 21
 	}
+	if raw(frame, promisc, macErr) {
+		head |= 1 << 22
+	}
 	g.words(binary.LittleEndian.AppendUint64(nil, head))
 	g.words(marshal(v, &g.err))
 	g.words(defined(v, &g.err))
 	g.words(frame)
+}
+
+// raw tells a frame for a raw packet QP: for us, a group, or promiscuous, and not RoCEv2, of at most 4096 bytes.
+func raw(frame []byte, promisc, macErr bool) bool {
+	if macErr || len(frame) > 4096 || len(frame) < 14 || !promisc && frame[0]&1 == 0 && [6]byte(frame) != mac {
+		return false
+	}
+	var p roce.Packet
+	switch p.Parse(frame, &roce.Options{}) {
+	case roce.ReasonNotIP, roce.ReasonIPOptions, roce.ReasonIPFragment, roce.ReasonIPv6Ext, roce.ReasonNotUDP, roce.ReasonNotRoCE:
+		return true
+	}
+	return false
 }
 
 func (g *generator) words(b []byte) {
