@@ -23,7 +23,7 @@ var initialisms = map[string]string{
 }
 
 func init() {
-	for _, w := range strings.Fields(`psn ah gsi qpn cqn eqn eq srq srqn msn va iova dmac smac mac axi bth wqe cqe eqe sge ecn fecn becn cnp ce
+	for _, w := range strings.Fields(`psn ah gsi qpn cqn eqn eq srq srqn mw msn va iova dmac smac mac axi bth wqe cqe eqe sge ecn fecn becn cnp ce
 		icrc udp ip tos ttl mtu irq dma rdma dip sip sgid dgid vlan tci wc rc uc ud rnr gid grh l2 l3 aeth id rtr rts sqd
 		sqe`) {
 		initialisms[w] = strings.ToUpper(w)

@@ -13,10 +13,11 @@ const (
 
 // Byte offsets of the doorbells in a page.
 const (
-	SQDoorbellOffset uint64 = 0x0
-	RQDoorbellOffset uint64 = 0x8
-	CQDoorbellOffset uint64 = 0x10
-	EQDoorbellOffset uint64 = 0x18
+	SQDoorbellOffset  uint64 = 0x0
+	RQDoorbellOffset  uint64 = 0x8
+	CQDoorbellOffset  uint64 = 0x10
+	EQDoorbellOffset  uint64 = 0x18
+	SRQDoorbellOffset uint64 = 0x20
 )
 
 // SQDoorbell is the value of doorbell sq: New work on a send queue.
@@ -130,5 +131,29 @@ func DecodeEQDoorbell(v uint64) EQDoorbell {
 		EQN: uint8(v >> 0 & 0xff),
 		Arm: v>>24&1 != 0,
 		CI:  uint32(v >> 32 & 0xffffff),
+	}
+}
+
+// SRQDoorbell is the value of doorbell srq: New receive WQEs of an SRQ.
+type SRQDoorbell struct {
+	// SRQN is bits 23:0.
+	SRQN uint32
+	// PI is bits 47:32.
+	PI uint16
+}
+
+// Encode returns the 64-bit value to write; bits of fields that do not fit are dropped.
+func (d SRQDoorbell) Encode() uint64 {
+	var v uint64
+	v |= uint64(d.SRQN) & 0xffffff << 0
+	v |= uint64(d.PI) & 0xffff << 32
+	return v
+}
+
+// DecodeSRQDoorbell is the inverse of Encode.
+func DecodeSRQDoorbell(v uint64) SRQDoorbell {
+	return SRQDoorbell{
+		SRQN: uint32(v >> 0 & 0xffffff),
+		PI:   uint16(v >> 32 & 0xffff),
 	}
 }

@@ -626,9 +626,13 @@ const (
 	CmdOpcodeCreateMR    CmdOpcode = 16
 	CmdOpcodeQueryMR     CmdOpcode = 17
 	CmdOpcodeDestroyMR   CmdOpcode = 18
-	CmdOpcodeCreateCQ    CmdOpcode = 32
-	CmdOpcodeQueryCQ     CmdOpcode = 33
-	CmdOpcodeDestroyCQ   CmdOpcode = 34
+	// memory window of type 2B
+	CmdOpcodeCreateMW  CmdOpcode = 20
+	CmdOpcodeQueryMW   CmdOpcode = 22
+	CmdOpcodeDestroyMW CmdOpcode = 21
+	CmdOpcodeCreateCQ  CmdOpcode = 32
+	CmdOpcodeQueryCQ   CmdOpcode = 33
+	CmdOpcodeDestroyCQ CmdOpcode = 34
 	// moderation only
 	CmdOpcodeModifyCQ  CmdOpcode = 35
 	CmdOpcodeCreateQP  CmdOpcode = 48
@@ -641,6 +645,11 @@ const (
 	CmdOpcodeCreateAH  CmdOpcode = 80
 	CmdOpcodeQueryAH   CmdOpcode = 81
 	CmdOpcodeDestroyAH CmdOpcode = 82
+	CmdOpcodeCreateSRQ CmdOpcode = 96
+	// sets the limit
+	CmdOpcodeModifySRQ  CmdOpcode = 97
+	CmdOpcodeQuerySRQ   CmdOpcode = 98
+	CmdOpcodeDestroySRQ CmdOpcode = 99
 )
 
 // String returns the name as in the register map, or the number if it has none.
@@ -656,6 +665,12 @@ func (e CmdOpcode) String() string {
 		return "query_mr"
 	case CmdOpcodeDestroyMR:
 		return "destroy_mr"
+	case CmdOpcodeCreateMW:
+		return "create_mw"
+	case CmdOpcodeQueryMW:
+		return "query_mw"
+	case CmdOpcodeDestroyMW:
+		return "destroy_mw"
 	case CmdOpcodeCreateCQ:
 		return "create_cq"
 	case CmdOpcodeQueryCQ:
@@ -684,6 +699,14 @@ func (e CmdOpcode) String() string {
 		return "query_ah"
 	case CmdOpcodeDestroyAH:
 		return "destroy_ah"
+	case CmdOpcodeCreateSRQ:
+		return "create_srq"
+	case CmdOpcodeModifySRQ:
+		return "modify_srq"
+	case CmdOpcodeQuerySRQ:
+		return "query_srq"
+	case CmdOpcodeDestroySRQ:
+		return "destroy_srq"
 	}
 	return "cmd_opcode(" + strconv.FormatUint(uint64(e), 10) + ")"
 }
@@ -691,8 +714,12 @@ func (e CmdOpcode) String() string {
 // Doc explains the value; empty if there is nothing to add to its name.
 func (e CmdOpcode) Doc() string {
 	switch e {
+	case CmdOpcodeCreateMW:
+		return "memory window of type 2B"
 	case CmdOpcodeModifyCQ:
 		return "moderation only"
+	case CmdOpcodeModifySRQ:
+		return "sets the limit"
 	}
 	return ""
 }
@@ -807,6 +834,13 @@ const (
 	CmdSyndromeRawPacket CmdSyndrome = 25
 	// not a UD QP, or there is a GSI QP already
 	CmdSyndromeGSI CmdSyndrome = 24
+	// no such SRQ
+	CmdSyndromeSRQN CmdSyndrome = 32
+	// not aligned to the size of a WQE
+	CmdSyndromeSRQAddr CmdSyndrome = 33
+	CmdSyndromeSRQSize CmdSyndrome = 34
+	// more than the queue holds
+	CmdSyndromeSRQLimit CmdSyndrome = 35
 )
 
 // String returns the name as in the register map, or the number if it has none.
@@ -858,6 +892,14 @@ func (e CmdSyndrome) String() string {
 		return "raw_packet"
 	case CmdSyndromeGSI:
 		return "gsi"
+	case CmdSyndromeSRQN:
+		return "srqn"
+	case CmdSyndromeSRQAddr:
+		return "srq_addr"
+	case CmdSyndromeSRQSize:
+		return "srq_size"
+	case CmdSyndromeSRQLimit:
+		return "srq_limit"
 	}
 	return "cmd_syndrome(" + strconv.FormatUint(uint64(e), 10) + ")"
 }
@@ -885,6 +927,12 @@ func (e CmdSyndrome) Doc() string {
 		return "there is a raw packet QP already"
 	case CmdSyndromeGSI:
 		return "not a UD QP, or there is a GSI QP already"
+	case CmdSyndromeSRQN:
+		return "no such SRQ"
+	case CmdSyndromeSRQAddr:
+		return "not aligned to the size of a WQE"
+	case CmdSyndromeSRQLimit:
+		return "more than the queue holds"
 	}
 	return ""
 }

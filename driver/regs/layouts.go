@@ -17,6 +17,7 @@ const (
 	EQContextSize  = 32
 	QPContextSize  = 192
 	AHEntrySize    = 64
+	SRQContextSize = 32
 	CmdHeaderSize  = 16
 	RspHeaderSize  = 16
 	DeviceCapsSize = 64
@@ -69,20 +70,24 @@ func (x *SGE) Unmarshal(b []byte) error {
 
 // Byte offsets of the fields of WQE.
 const (
-	WQEOpcodeOffset     = 0
-	WQESignaledOffset   = 1
-	WQESolicitedOffset  = 1
-	WQEFenceOffset      = 1
-	WQEInlineDataOffset = 1
-	WQENumSGEOffset     = 2
-	WQEImmOffset        = 4
-	WQEInlineLenOffset  = 8
-	WQEIndexOffset      = 12
-	WQEAHOffset         = 14
-	WQERemoteAddrOffset = 16
-	WQERKeyOffset       = 24
-	WQERemoteQPNOffset  = 28
-	WQESGEOffset        = 32
+	WQEOpcodeOffset           = 0
+	WQESignaledOffset         = 1
+	WQESolicitedOffset        = 1
+	WQEFenceOffset            = 1
+	WQEInlineDataOffset       = 1
+	WQENumSGEOffset           = 2
+	WQEImmOffset              = 4
+	WQEInlineLenOffset        = 8
+	WQEBindRemoteWriteOffset  = 10
+	WQEBindRemoteReadOffset   = 10
+	WQEBindRemoteAtomicOffset = 10
+	WQEBindZeroBasedOffset    = 10
+	WQEIndexOffset            = 12
+	WQEAHOffset               = 14
+	WQERemoteAddrOffset       = 16
+	WQERKeyOffset             = 24
+	WQERemoteQPNOffset        = 28
+	WQESGEOffset              = 32
 )
 
 // WQE is layout wqe, 128 bytes: Send WQE, and receive WQE (of which num_sge, index and sge are
@@ -101,17 +106,27 @@ type WQE struct {
 	InlineData bool
 	// NumSGE is at byte 2.
 	NumSGE uint8
-	// Imm is at byte 4: immediate data (wire order in memory) or key to invalidate.
+	// Imm is at byte 4: immediate data (wire order in memory) or key to invalidate; in a receive WQE
+	// of an SRQ: bits 15:0 are its tag, which its CQE carries as index (not 0xffff).
 	Imm uint32
 	// InlineLen is at byte 8.
 	InlineLen uint16
+	// BindRemoteWrite is at byte 10, bit 1: bind_mw: what the window lets the peer do.
+	BindRemoteWrite bool
+	// BindRemoteRead is at byte 10, bit 2.
+	BindRemoteRead bool
+	// BindRemoteAtomic is at byte 10, bit 3.
+	BindRemoteAtomic bool
+	// BindZeroBased is at byte 10, bit 7: bind_mw: addresses of the window begin at 0.
+	BindZeroBased bool
 	// Index is at byte 12: producer index of this WQE; a mismatch is a fetch of a slot never posted.
 	Index uint16
 	// AH is at byte 14: UD: address handle.
 	AH uint16
 	// RemoteAddr is at byte 16.
 	RemoteAddr uint64
-	// RKey is at byte 24: UD: Q_Key; with its high bit set the QP's own is sent.
+	// RKey is at byte 24: UD: Q_Key; with its high bit set the QP's own is sent. bind_mw: index of the
+	// window << 8 | new variant; its range of an MR is sge[0].
 	RKey uint32
 	// RemoteQPN is at byte 28, 24 bits: UD: QP to send to.
 	RemoteQPN uint32
@@ -148,7 +163,23 @@ func (x *WQE) Marshal(b []byte) error {
 	clear(b[3:4])
 	binary.LittleEndian.PutUint32(b[4:], x.Imm)
 	binary.LittleEndian.PutUint16(b[8:], x.InlineLen)
-	clear(b[10:12])
+	{
+		var v uint8
+		if x.BindRemoteWrite {
+			v |= 1 << 1
+		}
+		if x.BindRemoteRead {
+			v |= 1 << 2
+		}
+		if x.BindRemoteAtomic {
+			v |= 1 << 3
+		}
+		if x.BindZeroBased {
+			v |= 1 << 7
+		}
+		b[10] = byte(v)
+	}
+	clear(b[11:12])
 	binary.LittleEndian.PutUint16(b[12:], x.Index)
 	binary.LittleEndian.PutUint16(b[14:], x.AH)
 	binary.LittleEndian.PutUint64(b[16:], x.RemoteAddr)
@@ -188,6 +219,10 @@ func (x *WQE) Unmarshal(b []byte) error {
 	x.NumSGE = uint8(uint8(b[2]))
 	x.Imm = binary.LittleEndian.Uint32(b[4:])
 	x.InlineLen = binary.LittleEndian.Uint16(b[8:])
+	x.BindRemoteWrite = ((uint8(b[10]))>>1)&0x1 != 0
+	x.BindRemoteRead = ((uint8(b[10]))>>2)&0x1 != 0
+	x.BindRemoteAtomic = ((uint8(b[10]))>>3)&0x1 != 0
+	x.BindZeroBased = ((uint8(b[10]))>>7)&0x1 != 0
 	x.Index = binary.LittleEndian.Uint16(b[12:])
 	x.AH = binary.LittleEndian.Uint16(b[14:])
 	x.RemoteAddr = binary.LittleEndian.Uint64(b[16:])
@@ -228,7 +263,8 @@ const (
 // CQE is layout cqe, 32 bytes: Completion queue entry. The last byte is written last; phase is 1 on
 // the first pass over the ring, then toggles.
 type CQE struct {
-	// Index is at byte 0: producer index of the WQE completed.
+	// Index is at byte 0: producer index of the WQE completed; of a receive from an SRQ: its tag
+	// (0xffff: the WQE was malformed or could not be read).
 	Index uint16
 	// Opcode is at byte 2.
 	Opcode CQEOpcode
@@ -391,12 +427,18 @@ const (
 	MREntryRemoteWriteOffset  = 7
 	MREntryRemoteReadOffset   = 7
 	MREntryRemoteAtomicOffset = 7
+	MREntryMWBindOffset       = 7
+	MREntryRemoteInvOffset    = 7
 	MREntryVAOffset           = 8
 	MREntryLengthOffset       = 16
 	MREntryIOVAOffset         = 24
+	MREntryValidOffset        = 32
+	MREntryQPNOffset          = 36
+	MREntryParentOffset       = 40
 )
 
-// MREntry is layout mr_entry, 48 bytes: Memory region. One contiguous IOVA range.
+// MREntry is layout mr_entry, 48 bytes: Memory region, one contiguous IOVA range; or memory window,
+// of which create_mw takes key and pd.
 type MREntry struct {
 	// Key is at byte 0: index << 8 | variant.
 	Key uint32
@@ -410,12 +452,22 @@ type MREntry struct {
 	RemoteRead bool
 	// RemoteAtomic is at byte 7, bit 3.
 	RemoteAtomic bool
+	// MWBind is at byte 7, bit 4: memory windows may be bound to it.
+	MWBind bool
+	// RemoteInv is at byte 7, bit 5: a peer may invalidate it by SEND with invalidate.
+	RemoteInv bool
 	// VA is at byte 8: virtual address of the first byte.
 	VA uint64
 	// Length is at byte 16: bytes, 1 to 2^48.
 	Length uint64
 	// IOVA is at byte 24: IOVA of the first byte.
 	IOVA uint64
+	// Valid is at byte 32, bit 0: query: 1: may be accessed; 0: invalidated, or a window not bound.
+	Valid bool
+	// QPN is at byte 36, 24 bits: query, of a window: QP that it is bound to.
+	QPN uint32
+	// Parent is at byte 40: query, of a window: index of the MR that it is bound to.
+	Parent uint32
 }
 
 // Marshal writes the 48 bytes of the layout to the head of b; reserved bits become zero and bits of
@@ -444,12 +496,31 @@ func (x *MREntry) Marshal(b []byte) error {
 		if x.RemoteAtomic {
 			v |= 1 << 3
 		}
+		if x.MWBind {
+			v |= 1 << 4
+		}
+		if x.RemoteInv {
+			v |= 1 << 5
+		}
 		b[7] = byte(v)
 	}
 	binary.LittleEndian.PutUint64(b[8:], x.VA)
 	binary.LittleEndian.PutUint64(b[16:], x.Length)
 	binary.LittleEndian.PutUint64(b[24:], x.IOVA)
-	clear(b[32:48])
+	{
+		var v uint8
+		if x.Valid {
+			v |= 1 << 0
+		}
+		b[32] = byte(v)
+	}
+	clear(b[33:36])
+	b[36] = byte(x.QPN)
+	b[37] = byte(x.QPN >> 8)
+	b[38] = byte(x.QPN >> 16)
+	clear(b[39:40])
+	binary.LittleEndian.PutUint32(b[40:], x.Parent)
+	clear(b[44:48])
 	return nil
 }
 
@@ -466,9 +537,14 @@ func (x *MREntry) Unmarshal(b []byte) error {
 	x.RemoteWrite = ((uint8(b[7]))>>1)&0x1 != 0
 	x.RemoteRead = ((uint8(b[7]))>>2)&0x1 != 0
 	x.RemoteAtomic = ((uint8(b[7]))>>3)&0x1 != 0
+	x.MWBind = ((uint8(b[7]))>>4)&0x1 != 0
+	x.RemoteInv = ((uint8(b[7]))>>5)&0x1 != 0
 	x.VA = binary.LittleEndian.Uint64(b[8:])
 	x.Length = binary.LittleEndian.Uint64(b[16:])
 	x.IOVA = binary.LittleEndian.Uint64(b[24:])
+	x.Valid = (uint8(b[32]))&0x1 != 0
+	x.QPN = uint32(uint32(b[36]) | uint32(b[37])<<8 | uint32(b[38])<<16)
+	x.Parent = binary.LittleEndian.Uint32(b[40:])
 	return nil
 }
 
@@ -686,6 +762,9 @@ const (
 	QPContextFlowLabelOffset       = 68
 	QPContextGSIOffset             = 71
 	QPContextQKeyOffset            = 72
+	QPContextSRQNOffset            = 76
+	QPContextHasSRQOffset          = 79
+	QPContextRQOpenOffset          = 79
 	QPContextSGIDOffset            = 80
 	QPContextDGIDOffset            = 96
 	QPContextNextPSNOffset         = 128
@@ -772,6 +851,12 @@ type QPContext struct {
 	GSI bool
 	// QKey is at byte 72: UD: Q_Key that a received packet must have.
 	QKey uint32
+	// SRQN is at byte 76, 24 bits: with has_srq.
+	SRQN uint32
+	// HasSRQ is at byte 79, bit 0: 1: receives from the SRQ srqn; rq_addr, log_rq_size mean nothing.
+	HasSRQ bool
+	// RQOpen is at byte 79, bit 1: query: a receive WQE belongs to a message under way.
+	RQOpen bool
 	// SGID is at byte 80, in order of addresses: our address; IPv4 as ::ffff:a.b.c.d.
 	SGID [16]byte
 	// DGID is at byte 96, in order of addresses: the peer's address.
@@ -884,7 +969,19 @@ func (x *QPContext) Marshal(b []byte) error {
 		b[71] = byte(v)
 	}
 	binary.LittleEndian.PutUint32(b[72:], x.QKey)
-	clear(b[76:80])
+	b[76] = byte(x.SRQN)
+	b[77] = byte(x.SRQN >> 8)
+	b[78] = byte(x.SRQN >> 16)
+	{
+		var v uint8
+		if x.HasSRQ {
+			v |= 1 << 0
+		}
+		if x.RQOpen {
+			v |= 1 << 1
+		}
+		b[79] = byte(v)
+	}
 	copy(b[80:96], x.SGID[:])
 	copy(b[96:112], x.DGID[:])
 	clear(b[112:128])
@@ -955,6 +1052,9 @@ func (x *QPContext) Unmarshal(b []byte) error {
 	x.FlowLabel = uint32(uint32(b[68]) | uint32(b[69])<<8 | uint32(b[70])<<16)
 	x.GSI = (uint8(b[71]))&0x1 != 0
 	x.QKey = binary.LittleEndian.Uint32(b[72:])
+	x.SRQN = uint32(uint32(b[76]) | uint32(b[77])<<8 | uint32(b[78])<<16)
+	x.HasSRQ = (uint8(b[79]))&0x1 != 0
+	x.RQOpen = ((uint8(b[79]))>>1)&0x1 != 0
 	copy(x.SGID[:], b[80:96])
 	copy(x.DGID[:], b[96:112])
 	x.NextPSN = uint32(uint32(b[128]) | uint32(b[129])<<8 | uint32(b[130])<<16)
@@ -1067,6 +1167,81 @@ func (x *AHEntry) Unmarshal(b []byte) error {
 	return nil
 }
 
+// Byte offsets of the fields of SRQContext.
+const (
+	SRQContextAddrOffset      = 0
+	SRQContextLogSizeOffset   = 8
+	SRQContextStride128Offset = 9
+	SRQContextLimitOffset     = 10
+	SRQContextPDOffset        = 12
+	SRQContextPIOffset        = 16
+	SRQContextCIOffset        = 18
+)
+
+// SRQContext is layout srq_context, 32 bytes: Shared receive queue.
+type SRQContext struct {
+	// Addr is at byte 0: 64-byte aligned (128 with stride128).
+	Addr uint64
+	// LogSize is at byte 8: log2 of WQEs, 0 to 15.
+	LogSize uint8
+	// Stride128 is at byte 9, bit 0: 1: 128-byte WQEs.
+	Stride128 bool
+	// Limit is at byte 10: create, modify: an event when fewer WQEs than this are left, then 0; 0:
+	// none.
+	Limit uint16
+	// PD is at byte 12, 24 bits: that SGEs are checked against.
+	PD uint32
+	// PI is at byte 16: query: producer index last rung.
+	PI uint16
+	// CI is at byte 18: query: WQEs taken for messages.
+	CI uint16
+}
+
+// Marshal writes the 32 bytes of the layout to the head of b; reserved bits become zero and bits of
+// fields that do not fit are dropped. A b that is too short is left alone and gives a
+// *ShortBufferError.
+func (x *SRQContext) Marshal(b []byte) error {
+	if len(b) < SRQContextSize {
+		return &ShortBufferError{Layout: "srq_context", Len: len(b), Need: SRQContextSize}
+	}
+	b = b[:SRQContextSize]
+	binary.LittleEndian.PutUint64(b[0:], x.Addr)
+	b[8] = byte(x.LogSize)
+	{
+		var v uint8
+		if x.Stride128 {
+			v |= 1 << 0
+		}
+		b[9] = byte(v)
+	}
+	binary.LittleEndian.PutUint16(b[10:], x.Limit)
+	b[12] = byte(x.PD)
+	b[13] = byte(x.PD >> 8)
+	b[14] = byte(x.PD >> 16)
+	clear(b[15:16])
+	binary.LittleEndian.PutUint16(b[16:], x.PI)
+	binary.LittleEndian.PutUint16(b[18:], x.CI)
+	clear(b[20:32])
+	return nil
+}
+
+// Unmarshal reads the layout from the first 32 bytes of b. A b that is too short leaves x alone and
+// gives a *ShortBufferError.
+func (x *SRQContext) Unmarshal(b []byte) error {
+	if len(b) < SRQContextSize {
+		return &ShortBufferError{Layout: "srq_context", Len: len(b), Need: SRQContextSize}
+	}
+	b = b[:SRQContextSize]
+	x.Addr = binary.LittleEndian.Uint64(b[0:])
+	x.LogSize = uint8(uint8(b[8]))
+	x.Stride128 = (uint8(b[9]))&0x1 != 0
+	x.Limit = binary.LittleEndian.Uint16(b[10:])
+	x.PD = uint32(uint32(b[12]) | uint32(b[13])<<8 | uint32(b[14])<<16)
+	x.PI = binary.LittleEndian.Uint16(b[16:])
+	x.CI = binary.LittleEndian.Uint16(b[18:])
+	return nil
+}
+
 // Byte offsets of the fields of CmdHeader.
 const (
 	CmdHeaderOpcodeOffset = 0
@@ -1084,7 +1259,7 @@ type CmdHeader struct {
 	Notify bool
 	// Seq is at byte 2: echoed in the response.
 	Seq uint16
-	// Object is at byte 4: QPN, CQN, EQN, MR or AH index.
+	// Object is at byte 4: QPN, CQN, EQN, SRQN, MR or AH index.
 	Object uint32
 }
 
@@ -1200,6 +1375,7 @@ const (
 	DeviceCapsNumEQOffset       = 36
 	DeviceCapsNumVectorsOffset  = 40
 	DeviceCapsNumAHOffset       = 48
+	DeviceCapsNumSRQOffset      = 52
 )
 
 // DeviceCaps is layout device_caps, 64 bytes: Answer of query_device.
@@ -1228,6 +1404,8 @@ type DeviceCaps struct {
 	NumVectors uint32
 	// NumAH is at byte 48: address handles.
 	NumAH uint32
+	// NumSRQ is at byte 52.
+	NumSRQ uint32
 }
 
 // Marshal writes the 64 bytes of the layout to the head of b; reserved bits become zero and bits of
@@ -1251,7 +1429,8 @@ func (x *DeviceCaps) Marshal(b []byte) error {
 	binary.LittleEndian.PutUint32(b[40:], x.NumVectors)
 	clear(b[44:48])
 	binary.LittleEndian.PutUint32(b[48:], x.NumAH)
-	clear(b[52:64])
+	binary.LittleEndian.PutUint32(b[52:], x.NumSRQ)
+	clear(b[56:64])
 	return nil
 }
 
@@ -1274,6 +1453,7 @@ func (x *DeviceCaps) Unmarshal(b []byte) error {
 	x.NumEQ = binary.LittleEndian.Uint32(b[36:])
 	x.NumVectors = binary.LittleEndian.Uint32(b[40:])
 	x.NumAH = binary.LittleEndian.Uint32(b[48:])
+	x.NumSRQ = binary.LittleEndian.Uint32(b[52:])
 	return nil
 }
 

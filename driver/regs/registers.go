@@ -6,7 +6,7 @@ package regs
 
 // LayoutHash is the hash over the register map and the layouts that this package was made for; the
 // NIC shows its own in register layout_hash (LayoutHashOffset).
-const LayoutHash uint32 = 0x13d5daa7
+const LayoutHash uint32 = 0x426790b1
 
 // Place and size of the register block in bytes.
 const (
@@ -132,7 +132,7 @@ func (r VersionReg) WithMajor(v uint16) VersionReg { return r&^(0xffff<<16) | Ve
 type LayoutHashReg uint32
 
 // LayoutHashReset is the value after reset.
-const LayoutHashReset LayoutHashReg = 0x13d5daa7
+const LayoutHashReset LayoutHashReg = 0x426790b1
 
 // Hash is bits 31:0.
 func (r LayoutHashReg) Hash() uint32 { return uint32(r >> 0 & 0xffffffff) }
@@ -348,6 +348,29 @@ func (r EventsReg) WithEQOverrun(v bool) EventsReg {
 		return r | 1<<6
 	}
 	return r &^ (1 << 6)
+}
+
+// SRQLimit is bit 16: An SRQ fell below its limit.
+func (r EventsReg) SRQLimit() bool { return r>>16&1 != 0 }
+
+// WithSRQLimit returns r with srq_limit set to v; bits of v that do not fit are dropped.
+func (r EventsReg) WithSRQLimit(v bool) EventsReg {
+	if v {
+		return r | 1<<16
+	}
+	return r &^ (1 << 16)
+}
+
+// LastWQE is bit 17: A QP in ERR will take nothing more from its SRQ, and what it took is
+// completed.
+func (r EventsReg) LastWQE() bool { return r>>17&1 != 0 }
+
+// WithLastWQE returns r with last_wqe set to v; bits of v that do not fit are dropped.
+func (r EventsReg) WithLastWQE(v bool) EventsReg {
+	if v {
+		return r | 1<<17
+	}
+	return r &^ (1 << 17)
 }
 
 // MACAddrReg is a value of register mac_addr (rw, 64 bits): Port MAC address.

@@ -12,7 +12,7 @@ var registers = []Register{
 		{Name: "minor", Doc: "", Lo: 0, Width: 16},
 		{Name: "major", Doc: "", Lo: 16, Width: 16},
 	}},
-	{Name: "layout_hash", Doc: "Hash over registers and layouts; the driver compares it at open.", Offset: 0x8, Width: 32, Access: AccessCONST, Array: false, Count: 1, Stride: 4, Reset: 0x13d5daa7, Fields: []Field{
+	{Name: "layout_hash", Doc: "Hash over registers and layouts; the driver compares it at open.", Offset: 0x8, Width: 32, Access: AccessCONST, Array: false, Count: 1, Stride: 4, Reset: 0x426790b1, Fields: []Field{
 		{Name: "hash", Doc: "", Lo: 0, Width: 32},
 	}},
 	{Name: "caps0", Doc: "Sizes built into this RTL.", Offset: 0x10, Width: 32, Access: AccessRO, Array: false, Count: 1, Stride: 4, Reset: 0x0, Fields: []Field{
@@ -49,6 +49,8 @@ var registers = []Register{
 		{Name: "bad_doorbell", Doc: "", Lo: 4, Width: 1},
 		{Name: "cmd_error", Doc: "A command could not be read or answered", Lo: 5, Width: 1},
 		{Name: "eq_overrun", Doc: "An event was lost because its EQ was full", Lo: 6, Width: 1},
+		{Name: "srq_limit", Doc: "An SRQ fell below its limit", Lo: 16, Width: 1},
+		{Name: "last_wqe", Doc: "A QP in ERR will take nothing more from its SRQ, and what it took is completed", Lo: 17, Width: 1},
 	}},
 	{Name: "mac_addr", Doc: "Port MAC address.", Offset: 0x40, Width: 64, Access: AccessRW, Array: false, Count: 1, Stride: 8, Reset: 0x0, Fields: []Field{
 		{Name: "addr", Doc: "first byte on the wire in bits 7:0", Lo: 0, Width: 48},
@@ -258,6 +260,10 @@ var doorbells = []Register{
 		{Name: "arm", Doc: "request an interrupt at the next EQE, at once if there is one behind ci", Lo: 24, Width: 1},
 		{Name: "ci", Doc: "free-running consumer index: EQEs ever consumed, modulo 2^24", Lo: 32, Width: 24},
 	}},
+	{Name: "srq", Doc: "New receive WQEs of an SRQ.", Offset: 0x20, Width: 64, Access: AccessWO, Array: false, Count: 1, Stride: 8, Reset: 0x0, Fields: []Field{
+		{Name: "srqn", Doc: "", Lo: 0, Width: 24},
+		{Name: "pi", Doc: "", Lo: 32, Width: 16},
+	}},
 }
 
 var layouts = []Layout{
@@ -273,12 +279,16 @@ var layouts = []Layout{
 		{Name: "fence", Doc: "", Lo: 10, Width: 1},
 		{Name: "inline_data", Doc: "payload is in the WQE", Lo: 11, Width: 1},
 		{Name: "num_sge", Doc: "", Lo: 16, Width: 8},
-		{Name: "imm", Doc: "immediate data (wire order in memory) or key to invalidate", Lo: 32, Width: 32},
+		{Name: "imm", Doc: "immediate data (wire order in memory) or key to invalidate; in a receive WQE of an SRQ: bits 15:0 are its tag, which its CQE carries as index (not 0xffff)", Lo: 32, Width: 32},
 		{Name: "inline_len", Doc: "", Lo: 64, Width: 16},
+		{Name: "bind_remote_write", Doc: "bind_mw: what the window lets the peer do", Lo: 81, Width: 1},
+		{Name: "bind_remote_read", Doc: "", Lo: 82, Width: 1},
+		{Name: "bind_remote_atomic", Doc: "", Lo: 83, Width: 1},
+		{Name: "bind_zero_based", Doc: "bind_mw: addresses of the window begin at 0", Lo: 87, Width: 1},
 		{Name: "index", Doc: "producer index of this WQE; a mismatch is a fetch of a slot never posted", Lo: 96, Width: 16},
 		{Name: "ah", Doc: "UD: address handle", Lo: 112, Width: 16},
 		{Name: "remote_addr", Doc: "", Lo: 128, Width: 64},
-		{Name: "rkey", Doc: "UD: Q_Key; with its high bit set the QP's own is sent", Lo: 192, Width: 32},
+		{Name: "rkey", Doc: "UD: Q_Key; with its high bit set the QP's own is sent. bind_mw: index of the window << 8 | new variant; its range of an MR is sge[0]", Lo: 192, Width: 32},
 		{Name: "remote_qpn", Doc: "UD: QP to send to", Lo: 224, Width: 24},
 		{Name: "sge[0].addr", Doc: "virtual address in the MR of lkey", Lo: 256, Width: 64},
 		{Name: "sge[0].length", Doc: "bytes, at most 2^31", Lo: 320, Width: 32},
@@ -294,7 +304,7 @@ var layouts = []Layout{
 		{Name: "sge[3].lkey", Doc: "", Lo: 736, Width: 32},
 	}},
 	{Name: "cqe", Doc: "Completion queue entry. The last byte is written last; phase is 1 on the first pass over the ring, then toggles.", Size: 32, Fields: []Field{
-		{Name: "index", Doc: "producer index of the WQE completed", Lo: 0, Width: 16},
+		{Name: "index", Doc: "producer index of the WQE completed; of a receive from an SRQ: its tag (0xffff: the WQE was malformed or could not be read)", Lo: 0, Width: 16},
 		{Name: "opcode", Doc: "", Lo: 16, Width: 8, Enum: func(v uint64) string { return CQEOpcode(v).String() }},
 		{Name: "status", Doc: "", Lo: 24, Width: 8, Enum: func(v uint64) string { return WCStatus(v).String() }},
 		{Name: "qpn", Doc: "", Lo: 32, Width: 24},
@@ -314,16 +324,21 @@ var layouts = []Layout{
 		{Name: "detail", Doc: "", Lo: 64, Width: 32},
 		{Name: "phase", Doc: "", Lo: 127, Width: 1},
 	}},
-	{Name: "mr_entry", Doc: "Memory region. One contiguous IOVA range.", Size: 48, Fields: []Field{
+	{Name: "mr_entry", Doc: "Memory region, one contiguous IOVA range; or memory window, of which create_mw takes key and pd.", Size: 48, Fields: []Field{
 		{Name: "key", Doc: "index << 8 | variant", Lo: 0, Width: 32},
 		{Name: "pd", Doc: "", Lo: 32, Width: 24},
 		{Name: "local_write", Doc: "", Lo: 56, Width: 1},
 		{Name: "remote_write", Doc: "", Lo: 57, Width: 1},
 		{Name: "remote_read", Doc: "", Lo: 58, Width: 1},
 		{Name: "remote_atomic", Doc: "", Lo: 59, Width: 1},
+		{Name: "mw_bind", Doc: "memory windows may be bound to it", Lo: 60, Width: 1},
+		{Name: "remote_inv", Doc: "a peer may invalidate it by SEND with invalidate", Lo: 61, Width: 1},
 		{Name: "va", Doc: "virtual address of the first byte", Lo: 64, Width: 64},
 		{Name: "length", Doc: "bytes, 1 to 2^48", Lo: 128, Width: 64},
 		{Name: "iova", Doc: "IOVA of the first byte", Lo: 192, Width: 64},
+		{Name: "valid", Doc: "query: 1: may be accessed; 0: invalidated, or a window not bound", Lo: 256, Width: 1},
+		{Name: "qpn", Doc: "query, of a window: QP that it is bound to", Lo: 288, Width: 24},
+		{Name: "parent", Doc: "query, of a window: index of the MR that it is bound to", Lo: 320, Width: 32},
 	}},
 	{Name: "cq_context", Doc: "", Size: 32, Fields: []Field{
 		{Name: "addr", Doc: "64-byte aligned IOVA", Lo: 0, Width: 64},
@@ -382,6 +397,9 @@ var layouts = []Layout{
 		{Name: "flow_label", Doc: "", Lo: 544, Width: 24},
 		{Name: "gsi", Doc: "UD: this QP is QP1 on the wire (create only; one at a time)", Lo: 568, Width: 1},
 		{Name: "qkey", Doc: "UD: Q_Key that a received packet must have", Lo: 576, Width: 32},
+		{Name: "srqn", Doc: "with has_srq", Lo: 608, Width: 24},
+		{Name: "has_srq", Doc: "1: receives from the SRQ srqn; rq_addr, log_rq_size mean nothing", Lo: 632, Width: 1},
+		{Name: "rq_open", Doc: "query: a receive WQE belongs to a message under way", Lo: 633, Width: 1},
 		{Name: "sgid", Doc: "our address; IPv4 as ::ffff:a.b.c.d", Lo: 640, Width: 128},
 		{Name: "dgid", Doc: "the peer's address", Lo: 768, Width: 128},
 		{Name: "next_psn", Doc: "query: next PSN to send", Lo: 1024, Width: 24},
@@ -407,11 +425,20 @@ var layouts = []Layout{
 		{Name: "sgid", Doc: "our address", Lo: 256, Width: 128},
 		{Name: "dgid", Doc: "the peer's address", Lo: 384, Width: 128},
 	}},
+	{Name: "srq_context", Doc: "Shared receive queue.", Size: 32, Fields: []Field{
+		{Name: "addr", Doc: "64-byte aligned (128 with stride128)", Lo: 0, Width: 64},
+		{Name: "log_size", Doc: "log2 of WQEs, 0 to 15", Lo: 64, Width: 8},
+		{Name: "stride128", Doc: "1: 128-byte WQEs", Lo: 72, Width: 1},
+		{Name: "limit", Doc: "create, modify: an event when fewer WQEs than this are left, then 0; 0: none", Lo: 80, Width: 16},
+		{Name: "pd", Doc: "that SGEs are checked against", Lo: 96, Width: 24},
+		{Name: "pi", Doc: "query: producer index last rung", Lo: 128, Width: 16},
+		{Name: "ci", Doc: "query: WQEs taken for messages", Lo: 144, Width: 16},
+	}},
 	{Name: "cmd_header", Doc: "Head of a command slot (256 bytes; the object's layout follows at offset 16).", Size: 16, Fields: []Field{
 		{Name: "opcode", Doc: "", Lo: 0, Width: 8, Enum: func(v uint64) string { return CmdOpcode(v).String() }},
 		{Name: "notify", Doc: "make an event of type command when it is answered", Lo: 8, Width: 1},
 		{Name: "seq", Doc: "echoed in the response", Lo: 16, Width: 16},
-		{Name: "object", Doc: "QPN, CQN, EQN, MR or AH index", Lo: 32, Width: 32},
+		{Name: "object", Doc: "QPN, CQN, EQN, SRQN, MR or AH index", Lo: 32, Width: 32},
 	}},
 	{Name: "rsp_header", Doc: "Head of a response slot (256 bytes; a query's layout follows at offset 16). Written whole; poll seq and phase.", Size: 16, Fields: []Field{
 		{Name: "status", Doc: "", Lo: 0, Width: 8, Enum: func(v uint64) string { return CmdStatus(v).String() }},
@@ -433,6 +460,7 @@ var layouts = []Layout{
 		{Name: "num_eq", Doc: "", Lo: 288, Width: 32},
 		{Name: "num_vectors", Doc: "interrupt vectors", Lo: 320, Width: 32},
 		{Name: "num_ah", Doc: "address handles", Lo: 384, Width: 32},
+		{Name: "num_srq", Doc: "", Lo: 416, Width: 32},
 	}},
 	{Name: "rx_verdict", Doc: "What the receive front end says of one frame, on rnic_core's verdict port: one per frame, in order of arrival. Fields that lie behind the point where the frame was refused are not defined.", Size: 128, Fields: []Field{
 		{Name: "reason", Doc: "", Lo: 0, Width: 8, Enum: func(v uint64) string { return DropReason(v).String() }},

@@ -137,7 +137,7 @@ func (d *Device) queryDevice() error {
 	v := d.csr.Load32(regs.VersionOffset)
 	d.attr = DeviceAttr{
 		VersionMajor: int(v >> 16), VersionMinor: int(v & 0xffff),
-		MaxQP: int(caps.NumQP), MaxCQ: int(caps.NumCQ), MaxMR: int(caps.NumMR), MaxAH: int(caps.NumAH), MaxEQ: int(caps.NumEQ), MaxVectors: int(caps.NumVectors), FirstQPN: caps.FirstQPN,
+		MaxQP: int(caps.NumQP), MaxCQ: int(caps.NumCQ), MaxMR: int(caps.NumMR), MaxSRQ: int(caps.NumSRQ), MaxAH: int(caps.NumAH), MaxEQ: int(caps.NumEQ), MaxVectors: int(caps.NumVectors), FirstQPN: caps.FirstQPN,
 		MaxSGE: int(caps.MaxSGE), MaxQPWR: 1 << caps.LogMaxQueue, MaxCQE: 1<<caps.LogMaxQueue - cqReserve,
 		MaxInflight: int(caps.MaxInflight), MaxMsgSize: 1 << 31, DataWidth: int(caps.DataWidth), MaxFrame: int(caps.MaxFrame),
 	}

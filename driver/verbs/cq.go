@@ -153,12 +153,15 @@ func (cq *CQ) pollLocked(wcs []WC) (int, error) {
 		}
 		wcs[n] = WC{Status: WCStatus(cqe.Status), Opcode: Opcode(cqe.Opcode), QPN: cqe.QPN,
 			Syndrome: cqe.Syndrome, Timestamp: cqe.Timestamp}
-		if cqe.Opcode == regs.CQEOpcodeRecv || cqe.Opcode == regs.CQEOpcodeRecvRDMAImm {
+		if isRecv(cqe.Opcode) {
 			wcs[n].WRID = qp.retireRecv(cqe.Index)
 			wcs[n].ByteLen, wcs[n].SrcQP = cqe.ByteLen, cqe.SrcQP
 			wcs[n].WithImm, wcs[n].GRH = cqe.WithImm, cqe.WithGRH
 			if cqe.WithImm {
 				wcs[n].Imm = bits.ReverseBytes32(cqe.Imm)
+			}
+			if cqe.WithInv {
+				wcs[n].WithInv, wcs[n].InvalidatedRKey = true, cqe.Imm
 			}
 		} else {
 			wcs[n].WRID = qp.retire(cqe.Index)
@@ -177,8 +180,9 @@ func (cq *CQ) pollLocked(wcs []WC) (int, error) {
 }
 
 // discard takes the unpolled completions of a QP out of the ring: they get a QPN that Poll passes over. The device has
-// written all of them and does not touch them again before they are consumed.
-func (cq *CQ) discard(qpn uint32) {
+// written all of them and does not touch them again before they are consumed. Work requests of an SRQ among them are
+// free again.
+func (cq *CQ) discard(qp *QP) {
 	cq.mu.Lock()
 	defer cq.mu.Unlock()
 	if cq.closed {
@@ -194,11 +198,19 @@ func (cq *CQ) discard(qpn uint32) {
 		pcie.ReadBarrier()
 		var cqe regs.CQE
 		cqe.Unmarshal(e)
-		if cqe.QPN == qpn {
+		if cqe.QPN == qp.qpn {
+			if qp.cfg.SRQ != nil && isRecv(cqe.Opcode) {
+				qp.cfg.SRQ.retire(cqe.Index)
+			}
 			cqe.QPN = noQPN
 			cqe.Marshal(e)
 		}
 	}
+}
+
+// isRecv tells the completion of a receive work request.
+func isRecv(op regs.CQEOpcode) bool {
+	return op == regs.CQEOpcodeRecv || op == regs.CQEOpcodeRecvRDMAImm
 }
 
 const (

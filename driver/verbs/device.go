@@ -30,6 +30,7 @@ type DeviceAttr struct {
 	MaxEQ        int    // event queues: one for asynchronous events, one for CQs without Channel, one per Channel
 	MaxVectors   int    // interrupt vectors
 	MaxAH        int    // address handles
+	MaxSRQ       int    // SRQs
 	FirstQPN     uint32 // QPNs run from here to FirstQPN+MaxQP-1
 	MaxSGE       int    // SGEs of a send work request
 	MaxQPWR      int    // slots of the largest send queue
@@ -60,6 +61,7 @@ type Device struct {
 	mrn    idAllocator
 	eqn    idAllocator // of channels, from EQ 1 on
 	ahn    idAllocator
+	srqn   idAllocator
 	// variants are the low bytes of the keys last made, by MR index.
 	variants []uint8
 
@@ -118,6 +120,7 @@ func NewDevice(p pcie.Device, cfg Config) (*Device, error) {
 	d.cqn.limit = uint32(d.attr.MaxCQ)
 	d.mrn.limit = uint32(d.attr.MaxMR)
 	d.ahn.limit = uint32(d.attr.MaxAH)
+	d.srqn.limit = uint32(d.attr.MaxSRQ)
 	d.cqByN = make([]atomic.Pointer[CQ], d.attr.MaxCQ)
 	d.eqn.limit = uint32(d.attr.MaxEQ) - 1
 	if err := d.startEvents(d.attr.MaxVectors); err != nil {
@@ -201,7 +204,7 @@ func (d *Device) AllocPD() (*PD, error) {
 	for range maxPD {
 		d.nextPD = (d.nextPD + 1) & maxPD
 		if _, used := d.pds[d.nextPD]; !used {
-			pd := &PD{dev: d, id: d.nextPD, mrs: map[uint32]*MR{}, qps: map[uint32]*QP{}, ahs: map[uint32]*AH{}}
+			pd := &PD{dev: d, id: d.nextPD, mrs: map[uint32]*MR{}, qps: map[uint32]*QP{}, srqs: map[uint32]*SRQ{}, mws: map[uint32]*MW{}, ahs: map[uint32]*AH{}}
 			d.pds[pd.id] = pd
 			return pd, nil
 		}
@@ -213,11 +216,13 @@ const maxPD = 1<<24 - 1
 
 // PD is a protection domain: QPs reach only the MRs of their own PD.
 type PD struct {
-	dev *Device
-	id  uint32
-	mrs map[uint32]*MR // all guarded by dev.mu
-	qps map[uint32]*QP
-	ahs map[uint32]*AH
+	dev  *Device
+	id   uint32
+	mrs  map[uint32]*MR // all guarded by dev.mu
+	qps  map[uint32]*QP
+	srqs map[uint32]*SRQ
+	mws  map[uint32]*MW
+	ahs  map[uint32]*AH
 }
 
 // Close frees the PD. Corresponds to ibv_dealloc_pd(3).
@@ -235,6 +240,12 @@ func (pd *PD) Close() error {
 	}
 	for _, ah := range pd.ahs {
 		return &Error{Verb: "dealloc_pd", Attr: "AH", Got: ah.index, Err: ErrBusy, Hint: "close it first"}
+	}
+	for _, s := range pd.srqs {
+		return &Error{Verb: "dealloc_pd", Attr: "SRQ", Got: s.srqn, Err: ErrBusy, Hint: "close it first"}
+	}
+	for _, mw := range pd.mws {
+		return &Error{Verb: "dealloc_pd", Attr: "MW with rkey", Got: fmt.Sprintf("0x%x", mw.RKey()), Err: ErrBusy, Hint: "close it first"}
 	}
 	delete(pd.dev.pds, pd.id)
 	return nil

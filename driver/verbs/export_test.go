@@ -102,3 +102,11 @@ func CQEvents(cq *CQ) (events uint64, due bool) {
 	cq.ch.eq.dispatch()
 	return cq.events, cq.armed
 }
+
+// RawDestroySRQ sends a DESTROY_SRQ that SRQ.Close would not send.
+func RawDestroySRQ(d *Device, srqn uint32) error {
+	return d.cmd.execute(d, "destroy_srq", regs.CmdOpcodeDestroySRQ, srqn, nil, nil)
+}
+
+// ClearEvents clears sticky events.
+func ClearEvents(d *Device, bits uint32) { d.csr.Store32(regs.EventsOffset, bits) }

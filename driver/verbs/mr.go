@@ -31,9 +31,10 @@ func (pd *PD) AllocMR(n int, access Access) (*MR, error) {
 	if n <= 0 {
 		return nil, &Error{Verb: verb, Attr: "length", Got: n, Limit: "at least 1 byte", Err: ErrInvalid}
 	}
-	if access&^accessAll != 0 {
+	const allowed = accessAll | AccessMWBind | AccessRemoteInvalidate | AccessZeroBased
+	if access&^allowed != 0 {
 		return nil, &Error{Verb: verb, Attr: "access", Got: fmt.Sprintf("0x%x", uint8(access)),
-			Limit: fmt.Sprintf("bits of 0x%x", uint8(accessAll)), Err: ErrInvalid}
+			Limit: fmt.Sprintf("bits of 0x%x", uint8(allowed)), Err: ErrInvalid}
 	}
 	if access&(AccessRemoteWrite|AccessRemoteAtomic) != 0 && access&AccessLocalWrite == 0 {
 		return nil, &Error{Verb: verb, Attr: "access", Got: fmt.Sprintf("0x%x", uint8(access)), Err: ErrInvalid,
@@ -58,9 +59,13 @@ func (pd *PD) AllocMR(n int, access Access) (*MR, error) {
 	d.variants[index]++
 	key := index<<8 | uint32(d.variants[index])
 	mr := &MR{pd: pd, index: index, key: key, access: access, dma: dma, addr: mrBase + dma.IOVA()}
+	if access&AccessZeroBased != 0 {
+		mr.addr = 0
+	}
 	entry := regs.MREntry{Key: key, PD: pd.id, VA: mr.addr, Length: uint64(n), IOVA: dma.IOVA(),
 		LocalWrite: access&AccessLocalWrite != 0, RemoteWrite: access&AccessRemoteWrite != 0,
-		RemoteRead: access&AccessRemoteRead != 0, RemoteAtomic: access&AccessRemoteAtomic != 0}
+		RemoteRead: access&AccessRemoteRead != 0, RemoteAtomic: access&AccessRemoteAtomic != 0,
+		MWBind: access&AccessMWBind != 0, RemoteInv: access&AccessRemoteInvalidate != 0}
 	var body [regs.MREntrySize]byte
 	entry.Marshal(body[:])
 	if err := d.cmd.execute(d, verb, regs.CmdOpcodeCreateMR, index, body[:], nil); err != nil {

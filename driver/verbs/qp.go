@@ -33,6 +33,8 @@ type QPConfig struct {
 	// MaxRecvSGE is the number of SGEs of a receive work request: 0 means 1. Up to 2 a WQE takes 64 bytes of
 	// the ring, above that 128.
 	MaxRecvSGE int
+	// SRQ, if not nil, is where the QP takes its receive work requests from. MaxRecvWR is 0 then.
+	SRQ *SRQ
 	// SignalAll makes every work request complete, as SendSignaled does.
 	SignalAll bool
 }
@@ -127,6 +129,13 @@ func (pd *PD) CreateQP(cfg QPConfig) (*QP, error) {
 	if cfg.GSI {
 		qp.ctx.GSI, qp.ctx.QKey = true, GSIQKey
 	}
+	if cfg.SRQ != nil {
+		if cfg.SRQ.closed {
+			d.qpn.free(id)
+			return nil, joinClose(&Error{Verb: verb, Attr: "SRQ", Got: cfg.SRQ.srqn, Err: ErrClosed}, dma.Close)
+		}
+		qp.ctx.HasSRQ, qp.ctx.SRQN = true, cfg.SRQ.srqn
+	}
 	if err := qp.makeRecv(); err != nil {
 		d.qpn.free(id)
 		return nil, joinClose(err, dma.Close)
@@ -137,6 +146,9 @@ func (pd *PD) CreateQP(cfg QPConfig) (*QP, error) {
 	}
 	cfg.SendCQ.users++
 	cfg.RecvCQ.users++
+	if cfg.SRQ != nil {
+		cfg.SRQ.users++
+	}
 	pd.qps[qp.qpn] = qp
 	d.qps[id].Store(qp)
 	return qp, nil
@@ -205,9 +217,13 @@ func (qp *QP) post(wr *SendWR) error {
 		return &Error{Verb: verb, Attr: "QP state", Got: qp.state, Limit: StateRTS, Err: ErrState, Hint: "move the QP to RTS with Modify or Connect"}
 	}
 	switch wr.Opcode {
-	case OpNop, OpRDMAWrite, OpRDMAWriteImm, OpSend, OpSendImm:
+	case OpNop, OpRDMAWrite, OpRDMAWriteImm, OpSend, OpSendImm, OpSendInv, OpLocalInv:
+	case OpBindMW:
+		if err := qp.checkBind(wr); err != nil {
+			return err
+		}
 	default:
-		return &Error{Verb: verb, Attr: "Opcode", Got: wr.Opcode, Limit: "RDMA_WRITE, RDMA_WRITE_WITH_IMM, SEND, SEND_WITH_IMM", Err: ErrNotSupported}
+		return &Error{Verb: verb, Attr: "Opcode", Got: wr.Opcode, Limit: "RDMA_WRITE, RDMA_WRITE_WITH_IMM, SEND, SEND_WITH_IMM, SEND_WITH_INV, LOCAL_INV, BIND_MW", Err: ErrNotSupported}
 	}
 	if qp.cfg.Type == TypeUD {
 		if err := qp.checkDatagram(wr); err != nil {
@@ -250,6 +266,12 @@ func (qp *QP) post(wr *SendWR) error {
 		Signaled: qp.cfg.SignalAll || wr.Flags&SendSignaled != 0, Solicited: wr.Flags&SendSolicited != 0}
 	for i, s := range wr.SGEs {
 		w.SGE[i] = regs.SGE{Addr: s.Addr, Length: s.Length, LKey: s.LKey}
+	}
+	switch wr.Opcode {
+	case OpSendInv, OpLocalInv:
+		w.Imm = wr.InvalidateRKey
+	case OpBindMW:
+		wr.Bind.put(w)
 	}
 	w.InlineData, w.InlineLen = inline, uint16(len(wr.Inline))
 	if qp.cfg.Type == TypeUD && wr.AH != nil {
@@ -474,6 +496,11 @@ func (qp *QP) Modify(attr QPAttr) error {
 		qp.ctx = old
 		return err
 	}
+	if to == StateReset {
+		if err := qp.releaseSRQ(verb); err != nil {
+			return err
+		}
+	}
 	qp.ctx.State = regs.QPState(to)
 	if err := qp.command(verb, regs.CmdOpcodeModifyQP); err != nil {
 		qp.ctx = old
@@ -493,9 +520,9 @@ func (qp *QP) Modify(attr QPAttr) error {
 // lock of the CQ first.
 func (qp *QP) discardCompletions() {
 	qp.mu.Unlock()
-	qp.cfg.SendCQ.discard(qp.qpn)
+	qp.cfg.SendCQ.discard(qp)
 	if qp.cfg.RecvCQ != qp.cfg.SendCQ {
-		qp.cfg.RecvCQ.discard(qp.qpn)
+		qp.cfg.RecvCQ.discard(qp)
 	}
 	qp.mu.Lock()
 }
@@ -696,17 +723,23 @@ func (qp *QP) destroy() error {
 	if qp.closed {
 		return &Error{Verb: "destroy_qp", Attr: "QP", Got: fmt.Sprintf("0x%x", qp.qpn), Err: ErrClosed}
 	}
+	if err := qp.releaseSRQ("destroy_qp"); err != nil {
+		return err
+	}
 	if err := d.cmd.execute(d, "destroy_qp", regs.CmdOpcodeDestroyQP, qp.qpn, nil, nil); err != nil {
 		return err
 	}
 	qp.closed = true
 	id := qp.qpn - d.attr.FirstQPN
-	d.qps[id].Store(nil)
 	qp.discardCompletions() // or the next QP of this number would get them
 	d.async.retire(qp.qpn, regs.EQETypeQPFatal, regs.EQETypeQPAccessErr, regs.EQETypeQPLastWQE, regs.EQETypeSQDrained)
+	d.qps[id].Store(nil)
 	d.qpn.free(id)
 	delete(qp.pd.qps, qp.qpn)
 	qp.cfg.SendCQ.users--
 	qp.cfg.RecvCQ.users--
+	if qp.cfg.SRQ != nil {
+		qp.cfg.SRQ.users--
+	}
 	return errors.Join(qp.recv.close(), qp.dma.Close())
 }

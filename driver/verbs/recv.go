@@ -37,6 +37,14 @@ func (c *QPConfig) checkRecv(d *Device) error {
 	if c.MaxRecvSGE < 0 || c.MaxRecvSGE > d.attr.MaxSGE {
 		return &Error{Verb: verb, Attr: "MaxRecvSGE", Got: c.MaxRecvSGE, Limit: fmt.Sprintf("1 to %d", d.attr.MaxSGE), Err: ErrLimit}
 	}
+	if c.SRQ != nil {
+		if c.SRQ.pd.dev != d {
+			return &Error{Verb: verb, Attr: "SRQ", Err: ErrInvalid, Hint: "it belongs to another device"}
+		}
+		if c.MaxRecvWR != 0 {
+			return &Error{Verb: verb, Attr: "MaxRecvWR", Got: c.MaxRecvWR, Limit: 0, Err: ErrInvalid, Hint: "a QP with an SRQ has no receive queue of its own"}
+		}
+	}
 	if c.MaxRecvWR < 0 || c.MaxRecvWR > d.attr.MaxQPWR {
 		return &Error{Verb: verb, Attr: "MaxRecvWR", Got: c.MaxRecvWR, Limit: fmt.Sprintf("0 to %d", d.attr.MaxQPWR), Err: ErrLimit}
 	}
@@ -89,6 +97,9 @@ func (qp *QP) postRecv(wr *RecvWR) error {
 	if qp.state == StateReset {
 		return &Error{Verb: verb, Attr: "QP state", Got: qp.state, Limit: "INIT or later", Err: ErrState, Hint: "move the QP to INIT with Modify or Connect"}
 	}
+	if qp.cfg.SRQ != nil {
+		return &Error{Verb: verb, Attr: "SRQ", Got: qp.cfg.SRQ.srqn, Err: ErrInvalid, Hint: "post to the SRQ that the QP receives from"}
+	}
 	if r.dma == nil {
 		return &Error{Verb: verb, Attr: "MaxRecvWR", Got: 0, Err: ErrQueueFull, Hint: "the QP was created without a receive queue"}
 	}
@@ -112,8 +123,12 @@ func (qp *QP) postRecv(wr *RecvWR) error {
 	return nil
 }
 
-// retireRecv notes that the receive WQE with the producer index is done and gives its work request ID.
+// retireRecv notes that the receive WQE with the producer index (of an SRQ: with the tag) is done and gives its work
+// request ID.
 func (qp *QP) retireRecv(index uint16) uint64 {
+	if qp.cfg.SRQ != nil {
+		return qp.cfg.SRQ.retire(index)
+	}
 	qp.mu.Lock()
 	defer qp.mu.Unlock()
 	r := &qp.recv
@@ -123,4 +138,33 @@ func (qp *QP) retireRecv(index uint16) uint64 {
 	id := r.wrid[int(index)&(1<<r.log-1)]
 	r.ci = index + 1
 	return id
+}
+
+// releaseSRQ gets the receive work request that the QP holds for a message under way, if any, completed: the QP goes to
+// ERR, and its completion is on the way when the device no longer shows the work request. qp.mu is held.
+func (qp *QP) releaseSRQ(verb string) error {
+	if qp.cfg.SRQ == nil || qp.state == StateReset {
+		return nil
+	}
+	d := qp.pd.dev
+	qp.ctx.State = regs.QPStateErr
+	if err := qp.command(verb, regs.CmdOpcodeModifyQP); err != nil {
+		return err
+	}
+	qp.state = StateErr
+	for range readyPolls {
+		var body [regs.QPContextSize]byte
+		if err := d.cmd.execute(d, verb, regs.CmdOpcodeQueryQP, qp.qpn, nil, body[:]); err != nil {
+			return err
+		}
+		var c regs.QPContext
+		c.Unmarshal(body[:])
+		if !c.RQOpen {
+			return nil
+		}
+		if err := d.relax(); err != nil {
+			return &Error{Verb: verb, Attr: "QP", Got: fmt.Sprintf("0x%x", qp.qpn), Err: fmt.Errorf("%w: %w", ErrDevice, err)}
+		}
+	}
+	return &Error{Verb: verb, Attr: "QP", Got: fmt.Sprintf("0x%x", qp.qpn), Err: ErrDevice, Hint: d.p.Name() + " does not flush the receive work request of the QP"}
 }

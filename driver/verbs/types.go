@@ -32,7 +32,14 @@ const (
 	AccessRemoteWrite  Access = 1 << 1
 	AccessRemoteRead   Access = 1 << 2
 	AccessRemoteAtomic Access = 1 << 3
-	accessAll                 = AccessLocalWrite | AccessRemoteWrite | AccessRemoteRead | AccessRemoteAtomic
+	// AccessMWBind lets memory windows be bound to the MR.
+	AccessMWBind Access = 1 << 4
+	// AccessRemoteInvalidate lets a peer take the rkey of the MR away by OpSendInv.
+	AccessRemoteInvalidate Access = 1 << 5
+	// AccessZeroBased makes the addresses of the MR, or of a window, begin at 0.
+	AccessZeroBased Access = 1 << 6
+	// of a QP, and of an MR
+	accessAll = AccessLocalWrite | AccessRemoteWrite | AccessRemoteRead | AccessRemoteAtomic
 )
 
 // MTU is a path MTU. Corresponds to enum ibv_mtu.
@@ -140,7 +147,9 @@ const (
 	OpRDMAWriteImm Opcode = 2 // takes a receive work request of the peer
 	OpSend         Opcode = 3
 	OpSendImm      Opcode = 4
-	OpSendInv      Opcode = 5 // with invalidate: not offered yet
+	OpSendInv      Opcode = 5  // invalidates InvalidateRKey at the peer when the message is complete
+	OpLocalInv     Opcode = 9  // invalidates InvalidateRKey, a key of this PD, before the work requests behind it begin
+	OpBindMW       Opcode = 10 // binds a memory window, see SendWR.Bind
 )
 
 // Operations of completions of receive work requests. Those of send work requests are OpRDMAWrite and OpSend, with
@@ -165,6 +174,10 @@ func (o Opcode) String() string {
 		return "SEND_WITH_IMM"
 	case OpSendInv:
 		return "SEND_WITH_INV"
+	case OpLocalInv:
+		return "LOCAL_INV"
+	case OpBindMW:
+		return "BIND_MW"
 	case WCRecv:
 		return "RECV"
 	case WCRecvRDMAWithImm:
@@ -205,6 +218,10 @@ type SendWR struct {
 	AH         *AH
 	RemoteQPN  uint32
 	RemoteQKey uint32
+	// InvalidateRKey is the key that OpSendInv (the peer's) and OpLocalInv (an own one) take away.
+	InvalidateRKey uint32
+	// Bind is what OpBindMW does; the new key of the window is MW.RKey after the call.
+	Bind *MWBind
 	// Imm is the immediate data of OpSendImm and OpRDMAWriteImm as a number: its high byte goes to the wire
 	// first, so that it equals ntohl(imm_data) of a peer that uses ibv_post_recv(3).
 	Imm uint32
@@ -256,7 +273,7 @@ var statusTexts = map[WCStatus]statusText{
 	StatusLocalQPOpErr:    {"local QP operation error", "the NIC could not access the WQE or its payload in host memory, or the WQE is malformed"},
 	StatusLocalProtErr:    {"local protection error", "an SGE is not covered by the MR of its lkey, or the MR belongs to another PD, was closed, or (to receive) lacks AccessLocalWrite"},
 	StatusWRFlushErr:      {"Work Request Flushed Error", "the QP went to ERR before this work request was done; look at the first failed completion"},
-	StatusMWBindErr:       {"memory bind operation error", "the range is not inside the MR, or the MR does not allow binding or these rights"},
+	StatusMWBindErr:       {"memory bind operation error", "the window is bound already, or the MR does not allow it: PD, range, AccessMWBind, AccessLocalWrite; or windows are bound to the MR to invalidate"},
 	StatusBadRespErr:      {"bad response error", "the peer answered with an opcode or a length that does not fit the request"},
 	StatusLocalAccessErr:  {"local access error", "the NIC could not write the data that came to the memory of the receive work request or SGE"},
 	StatusRemoteInvReqErr: {"remote invalid request error", "the peer's QP does not allow RDMA WRITE (QPAttr.Access), the path MTUs differ, or the operation is not offered there"},
@@ -280,17 +297,20 @@ func (s WCStatus) Error() string {
 
 // WC is a work completion. Corresponds to struct ibv_wc.
 type WC struct {
-	WRID      uint64
-	Status    WCStatus
-	Opcode    Opcode // valid when Status is StatusSuccess
-	QPN       uint32
-	ByteLen   uint32 // of a receive: bytes of the message
-	Imm       uint32 // of a receive: immediate data as a number, see SendWR.Imm; valid if WithImm
-	SrcQP     uint32 // of a receive: the peer's QPN
-	WithImm   bool
-	GRH       bool   // of a receive: it begins with a GRH of 40 bytes, which ByteLen counts
-	Syndrome  uint8  // AETH syndrome of the NAK that failed the work request, else 0
-	Timestamp uint64 // device clock cycles, see DeviceAttr
+	WRID    uint64
+	Status  WCStatus
+	Opcode  Opcode // valid when Status is StatusSuccess
+	QPN     uint32
+	ByteLen uint32 // of a receive: bytes of the message
+	Imm     uint32 // of a receive: immediate data as a number, see SendWR.Imm; valid if WithImm
+	WithInv bool   // of a receive: the peer took InvalidatedRKey away, a key of ours
+	// InvalidatedRKey is valid if WithInv.
+	InvalidatedRKey uint32
+	SrcQP           uint32 // of a receive: the peer's QPN
+	WithImm         bool
+	GRH             bool   // of a receive: it begins with a GRH of 40 bytes, which ByteLen counts
+	Syndrome        uint8  // AETH syndrome of the NAK that failed the work request, else 0
+	Timestamp       uint64 // device clock cycles, see DeviceAttr
 }
 
 // Err is nil for a successful completion, else a *WCError.

@@ -152,19 +152,22 @@ module rnic_core
   rnic_regs_pkg::db_rq_t db_rq;
   rnic_regs_pkg::db_cq_t db_cq;
   rnic_regs_pkg::db_eq_t db_eq;
+  rnic_regs_pkg::db_srq_t db_srq;
   // verilator lint_on UNUSEDSIGNAL
-  logic db_is_sq, db_is_rq, db_is_cq, db_is_eq, db_is_bad;
+  logic db_is_sq, db_is_rq, db_is_cq, db_is_eq, db_is_srq, db_is_bad;
   logic sq_db_ready, rq_db_ready, cq_db_ready, eq_db_ready, ev_db_refused;
   assign db_sq = db_data;
   assign db_rq = db_data;
   assign db_cq = db_data;
   assign db_eq = db_data;
+  assign db_srq = db_data;
   assign db_is_sq = enable && db_offset == rnic_regs_pkg::DbSqOffset;
   assign db_is_rq = enable && db_offset == rnic_regs_pkg::DbRqOffset;
   assign db_is_cq = enable && db_offset == rnic_regs_pkg::DbCqOffset;
   assign db_is_eq = enable && db_offset == rnic_regs_pkg::DbEqOffset;
-  assign db_is_bad = !db_is_sq && !db_is_rq && !db_is_cq && !db_is_eq;
-  assign db_ready = (db_is_sq && sq_db_ready) || (db_is_rq && rq_db_ready) ||
+  assign db_is_srq = enable && db_offset == rnic_regs_pkg::DbSrqOffset;
+  assign db_is_bad = !db_is_sq && !db_is_rq && !db_is_cq && !db_is_eq && !db_is_srq;
+  assign db_ready = (db_is_sq && sq_db_ready) || ((db_is_rq || db_is_srq) && rq_db_ready) ||
                     (db_is_cq && cq_db_ready) || (db_is_eq && eq_db_ready) || db_is_bad;
   assign ev_db_refused = db_valid && db_is_bad;
 
@@ -183,7 +186,7 @@ module rnic_core
   qp_err_e                   errev_why;
   logic                      drain;
   logic     [NumDrain-1:0]   drain_done;
-  logic     [NumDrain:0]     block_idle;
+  logic     [NumDrain+1:0]   block_idle;
   logic                      event_valid, event_ready;
   async_ev_t                 event_in;
 
@@ -208,16 +211,27 @@ module rnic_core
     .ev_fatal_o(ev_qp_fatal), .idle_o(block_idle[0])
   );
 
-  logic    mr_cmd_valid, mr_cmd_we, mr_cmd_rsp_valid;
-  mr_idx_t mr_cmd_idx;
-  mr_t     mr_cmd_mr, mr_cmd_rsp;
+  logic       mr_cmd_valid, mr_cmd_ready, mr_cmd_lock, mr_cmd_rsp_valid, mr_cmd_rsp_bound;
+  mr_cmd_e    mr_cmd_op;
+  mr_idx_t    mr_cmd_idx;
+  mr_t        mr_cmd_mr, mr_cmd_rsp;
+  qp_idx_t    mr_cmd_qp;
+  // changes: 0 responder, 1 requester
+  logic [1:0] chg_valid, chg_ready, chg_rsp_valid;
+  mr_change_t [1:0] chg;
+  mr_result_e chg_rsp;
+  logic       bar_valid, bar_ready, bar_done;
 
-  mr_table #(.NumPorts(NumMrPorts)) u_mr_table (
+  mr_table #(.NumPorts(NumMrPorts), .NumChg(2)) u_mr_table (
     .clk_i, .rst_ni(core_rst_n),
     .req_valid_i(mr_req_valid), .req_ready_o(mr_req_ready), .req_idx_i(mr_req_idx),
     .rsp_valid_o(mr_rsp_valid), .rsp_o(mr_rsp),
-    .cmd_valid_i(mr_cmd_valid), .cmd_we_i(mr_cmd_we), .cmd_idx_i(mr_cmd_idx),
-    .cmd_mr_i(mr_cmd_mr), .cmd_rsp_valid_o(mr_cmd_rsp_valid), .cmd_rsp_o(mr_cmd_rsp)
+    .cmd_valid_i(mr_cmd_valid), .cmd_ready_o(mr_cmd_ready), .cmd_lock_i(mr_cmd_lock),
+    .cmd_op_i(mr_cmd_op), .cmd_idx_i(mr_cmd_idx), .cmd_mr_i(mr_cmd_mr), .cmd_qp_i(mr_cmd_qp),
+    .cmd_rsp_valid_o(mr_cmd_rsp_valid), .cmd_rsp_o(mr_cmd_rsp),
+    .cmd_rsp_bound_o(mr_cmd_rsp_bound),
+    .chg_valid_i(chg_valid), .chg_ready_o(chg_ready), .chg_i(chg),
+    .chg_rsp_valid_o(chg_rsp_valid), .chg_rsp_o(chg_rsp), .idle_o(block_idle[NumDrain+1])
   );
 
   logic          ah_cmd_valid, ah_cmd_we, ah_cmd_rsp_valid, gsi_valid;
@@ -318,6 +332,14 @@ module rnic_core
   rq_query_t  rq_adm_rsp;
   logic [2:0] ev_rq_wqe;
   logic       ev_rq_bad_db, ev_rq_axi_err;
+  logic        srq_cmd_valid, srq_cmd_ready, srq_cmd_rsp_valid;
+  srq_cmd_e    srq_cmd_op;
+  srq_idx_t    srq_cmd_idx;
+  srq_attr_t   srq_cmd_attr;
+  logic [15:0] srq_cmd_limit;
+  srq_ctx_t    srq_cmd_rsp;
+  logic        srq_lim_valid, srq_lim_ready;
+  srq_idx_t    srq_lim_srqn;
 
   // QPs that went to ERR: told to the requester, to the receive queues and, if by itself, as an event.
   logic errev_req_q, errev_rq_q, errev_ev_q, errev_req_ready, errev_rq_ready;
@@ -345,8 +367,8 @@ module rnic_core
 
   rq_cache #(.DataW(DataW)) u_rq_cache (
     .clk_i, .rst_ni(core_rst_n),
-    .db_valid_i(db_valid && db_is_rq), .db_ready_o(rq_db_ready),
-    .db_qpn_i(db_rq.qpn), .db_pi_i(db_rq.pi),
+    .db_valid_i(db_valid && (db_is_rq || db_is_srq)), .db_ready_o(rq_db_ready),
+    .db_srq_i(db_is_srq), .db_qpn_i(db_is_srq ? db_srq.srqn : db_rq.qpn), .db_pi_i(db_rq.pi),
     .err_valid_i(errev_valid && !errev_rq_q), .err_ready_o(errev_rq_ready),
     .err_idx_i(errev_idx),
     .qp_req_valid_o(qp_req_valid[5]), .qp_req_ready_i(qp_req_ready[5]),
@@ -359,6 +381,11 @@ module rnic_core
     .flush_valid_o(rq_flush_valid), .flush_ready_i(rq_flush_ready), .flush_o(rq_flush),
     .adm_valid_i(rq_adm_valid), .adm_ready_o(rq_adm_ready), .adm_init_i(rq_adm_init),
     .adm_qp_i(rq_adm_qp), .adm_rsp_valid_o(rq_adm_rsp_valid), .adm_rsp_o(rq_adm_rsp),
+    .srq_cmd_valid_i(srq_cmd_valid), .srq_cmd_ready_o(srq_cmd_ready),
+    .srq_cmd_op_i(srq_cmd_op), .srq_cmd_idx_i(srq_cmd_idx), .srq_cmd_attr_i(srq_cmd_attr),
+    .srq_cmd_limit_i(srq_cmd_limit),
+    .srq_cmd_rsp_valid_o(srq_cmd_rsp_valid), .srq_cmd_rsp_o(srq_cmd_rsp),
+    .lim_valid_o(srq_lim_valid), .lim_ready_i(srq_lim_ready), .lim_srqn_o(srq_lim_srqn),
     .drain_i(drain), .drain_done_o(drain_done[9]), .idle_o(block_idle[10]),
     .ev_wqe_o(ev_rq_wqe), .ev_bad_db_o(ev_rq_bad_db), .ev_axi_err_o(ev_rq_axi_err)
   );
@@ -380,6 +407,9 @@ module rnic_core
     .rq_adm_valid_o(rq_adm_valid), .rq_adm_ready_i(rq_adm_ready), .rq_adm_init_o(rq_adm_init),
     .rq_adm_qp_o(rq_adm_qp), .rq_adm_rsp_valid_i(rq_adm_rsp_valid), .rq_adm_rsp_i(rq_adm_rsp),
     .wr_valid_o(wr_valid), .wr_ready_i(wr_ready), .wr_o(wr),
+    .chg_valid_o(chg_valid[0]), .chg_ready_i(chg_ready[0]), .chg_o(chg[0]),
+    .chg_rsp_valid_i(chg_rsp_valid[0]), .chg_rsp_i(chg_rsp),
+    .bar_valid_i(bar_valid), .bar_ready_o(bar_ready),
     .ackrx_valid_o(ackrx_valid), .ackrx_ready_i(ackrx_ready), .ackrx_o(ackrx),
     .qp_err_valid_o(qp_err_valid[0]), .qp_err_ready_i(qp_err_ready[0]),
     .qp_err_idx_o(qp_err_idx[0]), .qp_err_access_o(qp_err_access),
@@ -419,7 +449,7 @@ module rnic_core
     .cqe_valid_o(rx_cqe_valid), .cqe_ready_i(rx_cqe_ready), .cqe_o(rx_cqe),
     .qp_err_valid_o(qp_err_valid[1]), .qp_err_ready_i(qp_err_ready[1]),
     .qp_err_idx_o(qp_err_idx[1]),
-    .ev_bytes_valid_o(ev_rx_bytes_valid), .ev_bytes_o(ev_rx_bytes), .ev_message_o(ev_rx_message),
+    .bar_done_o(bar_done), .ev_bytes_valid_o(ev_rx_bytes_valid), .ev_bytes_o(ev_rx_bytes), .ev_message_o(ev_rx_message),
     .ev_send_o(ev_rx_send),
     .ev_axi_err_o(ev_wr_axi_err), .ev_nak_op_o(ev_nak_op), .ev_stall_o(ev_stall_rx_dma),
     .drain_i(drain), .drain_done_o(drain_done[3]), .idle_o(block_idle[3])
@@ -487,6 +517,9 @@ module rnic_core
     .cqe_valid_o(req_cqe_valid), .cqe_ready_i(req_cqe_ready), .cqe_o(req_cqe),
     .qp_err_valid_o(qp_err_valid[2]), .qp_err_ready_i(qp_err_ready[2]),
     .qp_err_idx_o(qp_err_idx[2]),
+    .chg_valid_o(chg_valid[1]), .chg_ready_i(chg_ready[1]), .chg_o(chg[1]),
+    .chg_rsp_valid_i(chg_rsp_valid[1]), .chg_rsp_i(chg_rsp),
+    .bar_valid_o(bar_valid), .bar_ready_i(bar_ready), .bar_done_i(bar_done),
     .adm_valid_i(req_adm_valid), .adm_ready_o(req_adm_ready), .adm_i(req_adm),
     .adm_rsp_valid_o(req_adm_rsp_valid), .adm_rsp_o(req_adm_rsp),
     .drain_i(drain), .drain_done_o(drain_done[5]), .idle_o(block_idle[5]),
@@ -564,7 +597,8 @@ module rnic_core
   logic [7:0]  cq_cmd_eqn;
   cq_ctx_t     cq_cmd_rsp;
   logic        ev_cqe, ev_cqe_lost, ev_cq_overrun, ev_cqe_error, ev_cqe_flush;
-  logic        ev_cq_bad_db, ev_cqe_axi_err;
+  logic        ev_cq_bad_db, ev_cqe_axi_err, last_valid, last_ready;
+  qp_idx_t     last_qp;
   cq_mod_t     cq_cmd_mod;
   logic        comp_valid, comp_ready, ovr_valid, ovr_ready;
   comp_ev_t    comp;
@@ -598,7 +632,7 @@ module rnic_core
     .drain_i(drain), .drain_done_o(drain_done[8]),
     .ev_cqe_o(ev_cqe), .ev_lost_o(ev_cqe_lost), .ev_overrun_o(ev_cq_overrun),
     .ev_error_o(ev_cqe_error), .ev_flush_o(ev_cqe_flush), .ev_bad_db_o(ev_cq_bad_db),
-    .ev_axi_err_o(ev_cqe_axi_err), .idle_o(block_idle[8])
+    .ev_axi_err_o(ev_cqe_axi_err), .last_valid_o(last_valid), .last_ready_i(last_ready), .last_qp_o(last_qp), .idle_o(block_idle[8])
   );
 
   assign wake_valid_o = req_wake_valid && cq_wake_valid;
@@ -606,12 +640,16 @@ module rnic_core
 
   // Asynchronous events: sources in the order of in_valid_i.
   logic        cmdev_valid, cmdev_ready;
-  async_ev_t   cmdev;
-  event_arb #(.NumSrc(3)) u_event_arb (
+  async_ev_t   cmdev, limev, lastev;
+  assign limev = '{ev_type: rnic_regs_pkg::EqeTypeSrqLimit, object: 32'(srq_lim_srqn), detail: '0};
+  assign lastev = '{
+    ev_type: rnic_regs_pkg::EqeTypeQpLastWqe, object: 32'(idx_to_qpn(last_qp)), detail: '0
+  };
+  event_arb #(.NumSrc(5)) u_event_arb (
     .clk_i, .rst_ni(core_rst_n),
-    .in_valid_i({cmdev_valid, ovr_valid, qpev_valid}),
-    .in_ready_o({cmdev_ready, ovr_ready, qpev_ready}),
-    .in_i({cmdev, ovr, qpev}),
+    .in_valid_i({last_valid, srq_lim_valid, cmdev_valid, ovr_valid, qpev_valid}),
+    .in_ready_o({last_ready, srq_lim_ready, cmdev_ready, ovr_ready, qpev_ready}),
+    .in_i({lastev, limev, cmdev, ovr, qpev}),
     .out_valid_o(event_valid), .out_ready_i(event_ready), .out_o(event_in),
     .drain_i(drain), .drain_done_o(drain_done[10]), .idle_o(block_idle[11])
   );
@@ -683,8 +721,10 @@ module rnic_core
     .qp_cmd_from_o(qp_cmd_from), .qp_cmd_attr_o(qp_cmd_attr),
     .qp_cmd_rsp_valid_i(qp_cmd_rsp_valid), .qp_cmd_rsp_ok_i(qp_cmd_rsp_ok),
     .qp_cmd_rsp_i(qp_cmd_rsp),
-    .mr_cmd_valid_o(mr_cmd_valid), .mr_cmd_we_o(mr_cmd_we), .mr_cmd_idx_o(mr_cmd_idx),
-    .mr_cmd_mr_o(mr_cmd_mr), .mr_cmd_rsp_valid_i(mr_cmd_rsp_valid), .mr_cmd_rsp_i(mr_cmd_rsp),
+    .mr_cmd_valid_o(mr_cmd_valid), .mr_cmd_ready_i(mr_cmd_ready), .mr_cmd_lock_o(mr_cmd_lock),
+    .mr_cmd_op_o(mr_cmd_op), .mr_cmd_idx_o(mr_cmd_idx), .mr_cmd_mr_o(mr_cmd_mr),
+    .mr_cmd_qp_o(mr_cmd_qp), .mr_cmd_rsp_valid_i(mr_cmd_rsp_valid), .mr_cmd_rsp_i(mr_cmd_rsp),
+    .mr_cmd_rsp_bound_i(mr_cmd_rsp_bound),
     .ah_cmd_valid_o(ah_cmd_valid), .ah_cmd_we_o(ah_cmd_we), .ah_cmd_idx_o(ah_cmd_idx),
     .ah_cmd_ah_o(ah_cmd_ah), .ah_cmd_rsp_valid_i(ah_cmd_rsp_valid), .ah_cmd_rsp_i(ah_cmd_rsp),
     .gsi_valid_o(gsi_valid), .gsi_idx_o(gsi_idx),
@@ -698,6 +738,10 @@ module rnic_core
     .eq_cmd_log_size_o(eq_cmd_log_size), .eq_cmd_vector_o(eq_cmd_vector),
     .eq_cmd_rsp_valid_i(eq_cmd_rsp_valid), .eq_cmd_rsp_i(eq_cmd_rsp),
     .event_valid_o(cmdev_valid), .event_ready_i(cmdev_ready), .event_o(cmdev),
+    .srq_cmd_valid_o(srq_cmd_valid), .srq_cmd_ready_i(srq_cmd_ready),
+    .srq_cmd_op_o(srq_cmd_op), .srq_cmd_idx_o(srq_cmd_idx), .srq_cmd_attr_o(srq_cmd_attr),
+    .srq_cmd_limit_o(srq_cmd_limit),
+    .srq_cmd_rsp_valid_i(srq_cmd_rsp_valid), .srq_cmd_rsp_i(srq_cmd_rsp),
     .rsp_adm_valid_o(rsp_adm_valid), .rsp_adm_ready_i(rsp_adm_ready), .rsp_adm_o(rsp_adm),
     .rsp_adm_rsp_valid_i(rsp_adm_rsp_valid), .rsp_adm_rsp_i(rsp_adm_rsp),
     .req_adm_valid_o(req_adm_valid), .req_adm_ready_i(req_adm_ready), .req_adm_o(req_adm),
@@ -736,6 +780,7 @@ module rnic_core
     .ev_cqe_i(ev_cqe), .ev_cqe_lost_i(ev_cqe_lost), .ev_cq_overrun_i(ev_cq_overrun),
     .ev_cqe_error_i(ev_cqe_error), .ev_cqe_flush_i(ev_cqe_flush),
     .ev_eqe_i(ev_eqe), .ev_eqe_lost_i(ev_eqe_lost),
+    .ev_srq_limit_i(srq_lim_valid && srq_lim_ready), .ev_last_wqe_i(last_valid && last_ready),
     .ev_cmd_i(ev_cmd), .ev_cmd_error_i(ev_cmd_error), .ev_qp_fatal_i(ev_qp_fatal),
     .ev_bad_db_i({ev_db_refused, ev_sq_bad_db, ev_rq_bad_db, ev_cq_bad_db, ev_eq_bad_db}),
     .ev_axi_rd_err_i({ev_cmd_rd_err, ev_wqe_axi_err, ev_rq_axi_err, ev_pl_axi_err}),

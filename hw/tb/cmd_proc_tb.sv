@@ -13,7 +13,10 @@ module cmd_proc_tb #(
       rnic_regs_pkg::CmdOpcodeModifyQp, rnic_regs_pkg::CmdOpcodeQueryQp, rnic_regs_pkg::CmdOpcodeDestroyQp,
       rnic_regs_pkg::CmdOpcodeModifyCq, rnic_regs_pkg::CmdOpcodeCreateEq, rnic_regs_pkg::CmdOpcodeQueryEq,
       rnic_regs_pkg::CmdOpcodeDestroyEq,
-      rnic_regs_pkg::CmdOpcodeCreateAh, rnic_regs_pkg::CmdOpcodeQueryAh, rnic_regs_pkg::CmdOpcodeDestroyAh;
+      rnic_regs_pkg::CmdOpcodeCreateAh, rnic_regs_pkg::CmdOpcodeQueryAh, rnic_regs_pkg::CmdOpcodeDestroyAh,
+      rnic_regs_pkg::CmdOpcodeCreateSrq, rnic_regs_pkg::CmdOpcodeModifySrq, rnic_regs_pkg::CmdOpcodeQuerySrq,
+      rnic_regs_pkg::CmdOpcodeDestroySrq, rnic_regs_pkg::CmdOpcodeCreateMw, rnic_regs_pkg::CmdOpcodeQueryMw,
+      rnic_regs_pkg::CmdOpcodeDestroyMw;
   localparam int NumDrain = 3;
   localparam logic [63:0] CmdBase = 64'h0000_0001_0000_0300;
   localparam logic [63:0] RspBase = 64'h0000_0002_0001_0100;
@@ -23,7 +26,7 @@ module cmd_proc_tb #(
   localparam logic [7:0] SynState = 1, SynType = 2, SynMtu = 3, SynSendCqn = 4, SynRecvCqn = 5, SynSqAddr = 6,
       SynSqSize = 7, SynRqAddr = 8, SynRqSize = 9, SynDest = 10, SynCqAddr = 11, SynCqSize = 12, SynMrKey = 13,
       SynMrLength = 14, SynMrAccess = 15, SynEqAddr = 16, SynEqSize = 17, SynEqVector = 18, SynCqEqn = 19,
-      SynCqModeration = 20;
+      SynCqModeration = 20, SynSrqn = 32, SynSrqAddr = 33, SynSrqSize = 34, SynSrqLimit = 35;
 
   logic clk = 0, rst_n = 0;
   always #1 clk = !clk;
@@ -46,7 +49,9 @@ module cmd_proc_tb #(
   qp_idx_t qp_cmd_idx;
   qp_state_e qp_cmd_from;
   qp_attr_t qp_cmd_attr, qp_cmd_rsp;
-  logic mr_cmd_valid, mr_cmd_we, mr_cmd_rsp_valid;
+  logic mr_cmd_valid, mr_cmd_ready, mr_cmd_lock, mr_cmd_rsp_valid, mr_cmd_bound;
+  mr_cmd_e mr_cmd_op;
+  qp_idx_t mr_cmd_qp;
   mr_idx_t mr_cmd_idx;
   mr_t mr_cmd_mr, mr_cmd_rsp;
   logic ah_cmd_valid, ah_cmd_we, ah_cmd_rsp_valid, gsi_valid;
@@ -74,6 +79,12 @@ module cmd_proc_tb #(
   async_ev_t event_out, ovr;
   comp_ev_t comp;
   logic [63:0] wake;
+  logic srq_cmd_valid, srq_cmd_ready = 0, srq_cmd_rsp_valid = 0;
+  srq_cmd_e srq_cmd_op;
+  srq_idx_t srq_cmd_idx;
+  srq_attr_t srq_cmd_attr;
+  logic [15:0] srq_cmd_limit;
+  srq_ctx_t srq_cmd_rsp = '0;
   logic rsp_adm_valid, rsp_adm_ready = 0, rsp_adm_rsp_valid = 0, req_adm_valid, req_adm_ready = 0, req_adm_rsp_valid = 0;
   qp_admin_t rsp_adm, req_adm;
   rsp_query_t rsp_adm_rsp = '0;
@@ -92,8 +103,9 @@ module cmd_proc_tb #(
     .qp_cmd_valid_o(qp_cmd_valid), .qp_cmd_op_o(qp_cmd_op), .qp_cmd_idx_o(qp_cmd_idx),
     .qp_cmd_from_o(qp_cmd_from), .qp_cmd_attr_o(qp_cmd_attr), .qp_cmd_rsp_valid_i(qp_cmd_rsp_valid),
     .qp_cmd_rsp_ok_i(qp_cmd_rsp_ok), .qp_cmd_rsp_i(qp_cmd_rsp),
-    .mr_cmd_valid_o(mr_cmd_valid), .mr_cmd_we_o(mr_cmd_we), .mr_cmd_idx_o(mr_cmd_idx), .mr_cmd_mr_o(mr_cmd_mr),
-    .mr_cmd_rsp_valid_i(mr_cmd_rsp_valid), .mr_cmd_rsp_i(mr_cmd_rsp),
+    .mr_cmd_valid_o(mr_cmd_valid), .mr_cmd_ready_i(mr_cmd_ready), .mr_cmd_lock_o(mr_cmd_lock), .mr_cmd_op_o(mr_cmd_op),
+    .mr_cmd_idx_o(mr_cmd_idx), .mr_cmd_mr_o(mr_cmd_mr), .mr_cmd_qp_o(mr_cmd_qp),
+    .mr_cmd_rsp_valid_i(mr_cmd_rsp_valid), .mr_cmd_rsp_i(mr_cmd_rsp), .mr_cmd_rsp_bound_i(mr_cmd_bound),
     .ah_cmd_valid_o(ah_cmd_valid), .ah_cmd_we_o(ah_cmd_we), .ah_cmd_idx_o(ah_cmd_idx), .ah_cmd_ah_o(ah_cmd_ah),
     .ah_cmd_rsp_valid_i(ah_cmd_rsp_valid), .ah_cmd_rsp_i(ah_cmd_rsp), .gsi_valid_o(gsi_valid), .gsi_idx_o(gsi_idx),
     .raw_valid_o(raw_valid), .raw_idx_o(raw_idx), .raw_rx_o(raw_rx),
@@ -104,6 +116,9 @@ module cmd_proc_tb #(
     .eq_cmd_idx_o(eq_cmd_idx), .eq_cmd_addr_o(eq_cmd_addr), .eq_cmd_log_size_o(eq_cmd_log_size),
     .eq_cmd_vector_o(eq_cmd_vector), .eq_cmd_rsp_valid_i(eq_cmd_rsp_valid), .eq_cmd_rsp_i(eq_cmd_rsp),
     .event_valid_o(event_valid), .event_ready_i(event_ready), .event_o(event_out), .cq_cmd_rsp_valid_i(cq_cmd_rsp_valid), .cq_cmd_rsp_i(cq_cmd_rsp),
+    .srq_cmd_valid_o(srq_cmd_valid), .srq_cmd_ready_i(srq_cmd_ready), .srq_cmd_op_o(srq_cmd_op),
+    .srq_cmd_idx_o(srq_cmd_idx), .srq_cmd_attr_o(srq_cmd_attr), .srq_cmd_limit_o(srq_cmd_limit),
+    .srq_cmd_rsp_valid_i(srq_cmd_rsp_valid), .srq_cmd_rsp_i(srq_cmd_rsp),
     .rsp_adm_valid_o(rsp_adm_valid), .rsp_adm_ready_i(rsp_adm_ready), .rsp_adm_o(rsp_adm),
     .rsp_adm_rsp_valid_i(rsp_adm_rsp_valid), .rsp_adm_rsp_i(rsp_adm_rsp),
     .req_adm_valid_o(req_adm_valid), .req_adm_ready_i(req_adm_ready), .req_adm_o(req_adm),
@@ -127,16 +142,25 @@ module cmd_proc_tb #(
     .drain_i(drain), .drain_done_o(qp_drain_done), .ev_fatal_o(qp_fatal), .idle_o(qp_idle));
   logic [0:0] mr_req_ready, mr_rsp_valid;
   mr_t mr_rsp[1];
-  mr_table #(.NumPorts(1)) u_mr (
+  logic [0:0] chg_valid = '0, chg_ready, chg_rsp_valid;
+  mr_change_t [0:0] chg = '0;
+  mr_change_t c0 = '0;
+  mr_result_e chg_rsp;
+  logic mr_idle;
+  mr_table #(.NumPorts(1), .NumChg(1)) u_mr (
     .clk_i(clk), .rst_ni(rst_n), .req_valid_i(1'b0), .req_ready_o(mr_req_ready), .req_idx_i('0),
     .rsp_valid_o(mr_rsp_valid), .rsp_o(mr_rsp),
-    .cmd_valid_i(mr_cmd_valid), .cmd_we_i(mr_cmd_we), .cmd_idx_i(mr_cmd_idx), .cmd_mr_i(mr_cmd_mr),
-    .cmd_rsp_valid_o(mr_cmd_rsp_valid), .cmd_rsp_o(mr_cmd_rsp));
+    .cmd_valid_i(mr_cmd_valid), .cmd_ready_o(mr_cmd_ready), .cmd_lock_i(mr_cmd_lock), .cmd_op_i(mr_cmd_op),
+    .cmd_idx_i(mr_cmd_idx), .cmd_mr_i(mr_cmd_mr), .cmd_qp_i(mr_cmd_qp),
+    .cmd_rsp_valid_o(mr_cmd_rsp_valid), .cmd_rsp_o(mr_cmd_rsp), .cmd_rsp_bound_o(mr_cmd_bound),
+    .chg_valid_i(chg_valid), .chg_ready_o(chg_ready), .chg_i(chg), .chg_rsp_valid_o(chg_rsp_valid), .chg_rsp_o(chg_rsp),
+    .idle_o(mr_idle));
   ah_table u_ahs (.clk_i(clk), .rst_ni(rst_n), .req_valid_i('0), .req_idx_i('0), .rsp_valid_o(), .rsp_o(),
     .cmd_valid_i(ah_cmd_valid), .cmd_we_i(ah_cmd_we), .cmd_idx_i(ah_cmd_idx), .cmd_ah_i(ah_cmd_ah),
     .cmd_rsp_valid_o(ah_cmd_rsp_valid), .cmd_rsp_o(ah_cmd_rsp));
   logic cqe_ready, db_ready;
-  logic [6:0] cqe_ev;
+  logic [7:0] cqe_ev;
+  qp_idx_t last_qp;
   cqe_writer #(.DataW(DataW)) u_cqe (
     .clk_i(clk), .rst_ni(rst_n), .time_i(now), .in_valid_i(1'b0), .in_ready_o(cqe_ready), .in_i('0),
     .db_valid_i(1'b0), .db_ready_o(db_ready), .db_cqn_i('0), .db_ci_i('0), .db_arm_i('0),
@@ -150,7 +174,7 @@ module cmd_proc_tb #(
     .w_last_o(w_last[1]), .b_valid_i(b_valid[1]), .b_err_i(b_err),
     .drain_i(drain), .drain_done_o(cqe_drain_done),
     .ev_cqe_o(cqe_ev[0]), .ev_lost_o(cqe_ev[1]), .ev_overrun_o(cqe_ev[2]), .ev_error_o(cqe_ev[3]),
-    .ev_flush_o(cqe_ev[4]), .ev_bad_db_o(cqe_ev[5]), .ev_axi_err_o(cqe_ev[6]), .idle_o(cqe_idle));
+    .ev_flush_o(cqe_ev[4]), .ev_bad_db_o(cqe_ev[5]), .ev_axi_err_o(cqe_ev[6]), .last_valid_o(cqe_ev[7]), .last_ready_i(1'b1), .last_qp_o(last_qp), .idle_o(cqe_idle));
   eq_writer #(.DataW(DataW)) u_eq (
     .clk_i(clk), .rst_ni(rst_n), .comp_valid_i(comp_valid), .comp_ready_o(comp_ready), .comp_i(comp),
     .async_valid_i(event_valid), .async_ready_o(event_ready), .async_i(event_out),
@@ -163,6 +187,35 @@ module cmd_proc_tb #(
     .w_last_o(w_last[0]), .b_valid_i(b_valid[0]), .b_err_i(b_err), .irq_valid_o(irq_valid), .irq_vec_o(irq_vec),
     .drain_i(drain), .drain_done_o(eq_drain_done), .ev_eqe_o(), .ev_lost_o(), .ev_bad_db_o(), .ev_axi_err_o(),
     .idle_o(eq_idle));
+  // ---- SRQs: a model ----
+  srq_ctx_t srqs[NumSrq];
+  logic srq_taken = 0;
+  initial for (int i = 0; i < int'(NumSrq); i++) srqs[i] = '0;
+  srq_cmd_e srq_op;
+  srq_idx_t srq_idx;
+  srq_attr_t srq_attr;
+  logic [15:0] srq_limit;
+  always @(posedge clk) begin
+    srq_taken = srq_cmd_valid && srq_cmd_ready;
+    srq_op = srq_cmd_op;
+    srq_idx = srq_cmd_idx;
+    srq_attr = srq_cmd_attr;
+    srq_limit = srq_cmd_limit;
+  end
+  always @(negedge clk) if (rst_n) begin
+    srq_cmd_rsp_valid = srq_taken;
+    if (srq_taken) begin
+      srq_cmd_rsp = srqs[srq_idx];
+      case (srq_op)
+        SrqCmdCreate: srqs[srq_idx] = '{exists: 1, attr: srq_attr, limit: srq_limit, pi: 16'h1234, ci: 16'h5678};
+        SrqCmdLimit: srqs[srq_idx].limit = srq_limit;
+        SrqCmdDestroy: srqs[srq_idx].exists = 0;
+        default: ;
+      endcase
+    end
+    srq_cmd_ready = srq_cmd_valid && !srq_taken && ($urandom() % 2) == 0;
+  end
+
   assign ar_valid[2:1] = '0;
   assign ar_addr[2:1] = '0;
   assign ar_len[2:1] = '0;
@@ -207,7 +260,7 @@ module cmd_proc_tb #(
   qp_admin_t last_rsp, last_req;
   function automatic rsp_query_t rsp_answer(input qp_idx_t qp);
     return '{expected_psn: 24'h100000 | 24'(qp), msn: 24'h200000 | 24'(qp),
-             rq: '{pi: 16'h1000 | 16'(qp), ci: 16'h2000 | 16'(qp)}};
+             rq: '{open: qp[0], pi: 16'h1000 | 16'(qp), ci: 16'h2000 | 16'(qp)}};
   endfunction
   function automatic req_query_t req_answer(input qp_idx_t qp);
     return '{next_psn: 24'h300000 | 24'(qp), una_psn: 24'h400000 | 24'(qp), pi: 16'h5000 | 16'(qp),
@@ -267,6 +320,7 @@ module cmd_proc_tb #(
   // ---- software --------------------------------------------------------------------------------------------
   rnic_regs_pkg::mr_entry_t mc;
   rnic_regs_pkg::cq_context_t cc;
+  rnic_regs_pkg::srq_context_t sc, rs;
   rnic_regs_pkg::rsp_header_t rh;
   rnic_regs_pkg::qp_context_t rq;
   rnic_regs_pkg::mr_entry_t rm;
@@ -313,6 +367,7 @@ module cmd_proc_tb #(
       BaseCq: t_body = 1536'(cc);
       BaseEq: t_body = 1536'(ec);
       BaseAh: t_body = 1536'(hent);
+      BaseSrq: t_body = 1536'(sc);
       BaseA: t_body = a;
       BaseB: t_body = b;
       default: t_body = '0;
@@ -338,6 +393,7 @@ module cmd_proc_tb #(
       rm = answer[128+:384];
       rc = answer[128+:256];
       re = answer[128+:256];
+      rs = answer[128+:256];
       rq = answer[128+:1536];
       rd = answer[128+:512];
       hgot = answer[128+:512];
@@ -347,7 +403,7 @@ module cmd_proc_tb #(
       if (t_status != ExecError && (rh.seq != sequence_no || rh.object != t_object)) $fatal(1, "header %h", rh);
       if (rh.phase != t_phase) $fatal(1, "phase");
       if (answer[126:64] != 0 || answer[2047:1664] != 0) $fatal(1, "rest of the slot: %h", answer);
-      if (!(t_op inside {CmdOpcodeQueryDevice, CmdOpcodeQueryMr, CmdOpcodeQueryCq, CmdOpcodeQueryEq, CmdOpcodeQueryQp, CmdOpcodeQueryAh} &&
+      if (!(t_op inside {CmdOpcodeQueryDevice, CmdOpcodeQueryMr, CmdOpcodeQueryCq, CmdOpcodeQueryEq, CmdOpcodeQueryQp, CmdOpcodeQuerySrq, CmdOpcodeQueryMw, CmdOpcodeQueryAh} &&
             t_status == Ok) && answer[1663:128] != 0) $fatal(1, "body without query");
       if (t_check) begin
         t_want = want;
@@ -357,6 +413,7 @@ module cmd_proc_tb #(
         t_want.sq_next = 16'h6000 | 16'(t_object[7:0]);
         t_want.sq_ci = 16'h7000 | 16'(t_object[7:0]);
         t_want.expected_psn = 24'h100000 | 24'(t_object[7:0]);
+        t_want.rq_open = t_object[0];
         t_want.rq_pi = 16'h1000 | 16'(t_object[7:0]);
         t_want.rq_ci = 16'h2000 | 16'(t_object[7:0]);
         t_want.msn = 24'h200000 | 24'(t_object[7:0]);
@@ -366,7 +423,7 @@ module cmd_proc_tb #(
     t_go = 0;
   end
 
-  typedef enum int {BaseNone, BaseMr, BaseCq, BaseEq, BaseAh, BaseA, BaseB} base_e;
+  typedef enum int {BaseNone, BaseMr, BaseCq, BaseEq, BaseAh, BaseSrq, BaseA, BaseB} base_e;
   base_e t_base;
   int t_off, t_wid;
   logic [63:0] t_val;
@@ -472,6 +529,7 @@ module cmd_proc_tb #(
     return c;
   endfunction
 
+  localparam logic [31:0] Q = 32'h1ab;
   task automatic err_qp(input qp_idx_t idx);
     qp_err_valid = 1;
     qp_err_idx = idx;
@@ -481,7 +539,21 @@ module cmd_proc_tb #(
     @(negedge clk);
   endtask
 
-  localparam logic [31:0] Q = 32'h1ab;
+  // a bind, that must succeed
+  task automatic change();
+    int waits;
+    waits = 0;
+    chg = c0;
+    chg_valid = 1;
+    do @(posedge clk); while (!chg_ready[0]);
+    @(negedge clk);
+    chg_valid = 0;
+    while (!chg_rsp_valid[0] && waits < 10) begin
+      @(negedge clk);
+      waits++;
+    end
+    if (!chg_rsp_valid[0] || chg_rsp != MrDone) $fatal(1, "bind refused");
+  endtask
   int n, m;
 
   initial begin
@@ -497,7 +569,7 @@ module cmd_proc_tb #(
     run(CmdOpcodeQueryDevice, 0, BaseNone, Ok, 0);
     if (rd.num_qp != 256 || rd.num_cq != 256 || rd.num_mr != 1024 || rd.first_qpn != 256 || rd.max_sge != 4 ||
         rd.log_max_queue != 15 || rd.max_inflight != 128 || rd.data_width != DataW || rd.max_frame != 9216 ||
-        rd.num_eq != 32 || rd.num_vectors != 4)
+        rd.num_eq != 32 || rd.num_vectors != 4 || rd.num_srq != 64)
       $fatal(1, "caps %h", rd);
     run(2, 0, BaseNone, BadOpcode, 0);
     run(8'hff, 0, BaseNone, BadOpcode, 0);
@@ -523,6 +595,7 @@ module cmd_proc_tb #(
     run(CmdOpcodeCreateMr, 1023, BaseMr, Ok, 0);
     run(CmdOpcodeCreateMr, 1023, BaseMr, Exists, 0);
     run(CmdOpcodeQueryMr, 1023, BaseNone, Ok, 0);
+    mc.valid = 1;
     if (rm != mc) $fatal(1, "MR %h, want %h", rm, mc);
     mc.key = 32'h00000001;
     mc.va = 64'hfffe_ffff_ffff_ffff;
@@ -569,6 +642,34 @@ module cmd_proc_tb #(
         u_mem.get(ec.addr + 15) != 8'h80 || u_mem.get(ec.addr + 31) != 0) $fatal(1, "command event");
     run(CmdOpcodeQueryEq, 0, BaseNone, Ok, 0);
     if (re.pi != 1) $fatal(1, "%0d command events", re.pi);
+
+    // memory windows: a key and a PD, nothing else is looked at; bound by work requests
+    mc = '0;
+    mc.key = 32'h00000402;
+    mc.pd = 24'h77; mc.local_write = 1; mc.mw_bind = 1; mc.va = 64'h10000; mc.length = 64'h1000; mc.iova = 64'h4_0000_0000;
+    run(CmdOpcodeCreateMr, 4, BaseMr, Ok, 0);
+    mc.valid = 1;
+    run(CmdOpcodeQueryMr, 4, BaseNone, Ok, 0);
+    if (rm != mc) $fatal(1, "MR 4 %h", rm);
+    run(CmdOpcodeQueryMw, 4, BaseNone, NotFound, 0);
+    run(CmdOpcodeDestroyMw, 4, BaseNone, NotFound, 0);
+    mc.key = 32'h00000333;
+    mc.length = 0; mc.remote_write = 1;
+    run(CmdOpcodeCreateMw, 1024, BaseMr, BadIndex, 0);
+    run(CmdOpcodeCreateMw, 2, BaseMr, BadParam, SynMrKey);
+    runp(CmdOpcodeCreateMw, 4, BaseMr, 0, 32, 64'h401, Exists, 0);
+    run(CmdOpcodeCreateMw, 3, BaseMr, Ok, 0);
+    run(CmdOpcodeQueryMr, 3, BaseNone, NotFound, 0);
+    run(CmdOpcodeDestroyMr, 3, BaseNone, NotFound, 0);
+    run(CmdOpcodeQueryMw, 3, BaseNone, Ok, 0);
+    if (rm.key != 32'h333 || rm.pd != 24'h77 || rm.valid || rm.remote_write || rm.va != 0) $fatal(1, "MW %h", rm);
+    c0.op = MrBind; c0.qp = Q[7:0]; c0.pd = 24'h77; c0.key = 32'h344; c0.lkey = 32'h402; c0.addr = 64'h10800; c0.length = 32'h800;
+    c0.remote_write = 1;
+    change();
+    run(CmdOpcodeQueryMw, 3, BaseNone, Ok, 0);
+    if (rm.key != 32'h344 || !rm.valid || !rm.remote_write || rm.va != 64'h10800 || rm.length != 64'h800 ||
+        rm.iova != 64'h4_0000_0800 || rm.qpn != Q[23:0] || rm.parent != 4) $fatal(1, "MW bound %h", rm);
+    run(CmdOpcodeDestroyMr, 4, BaseNone, Busy, 0);
 
     // completion queues
     cc = '{addr: 64'hfedc_ba98_7654_3240, log_size: 15, eqn: 8'h7, default: '0};
@@ -650,6 +751,8 @@ module cmd_proc_tb #(
     if (adm_inits_rsp != n + 1 || adm_inits_req != m + 1) $fatal(1, "creation does not initialise");
     if (last_rsp.op != QpStateReset) $fatal(1, "creation does not empty the receive queue");
     run(CmdOpcodeCreateQp, Q, BaseA, Exists, 0);
+    run(CmdOpcodeQueryMw, 3, BaseNone, Ok, 0);
+    if (!rm.valid) $fatal(1, "window lost");
     want = a;
     check_qp(Q);
     run(CmdOpcodeDestroyCq, 5, BaseNone, Busy, 0);
@@ -758,6 +861,11 @@ module cmd_proc_tb #(
     modify(Q, BaseNone, 0, Ok, 0);
     if (drain_rounds != n + 4) $fatal(1, "reset drained %0d rounds", drain_rounds - n);
     if (last_rsp.op != QpStateReset) $fatal(1, "reset does not empty the receive queue");
+    // the QP has lost its window; another one goes with its destruction
+    run(CmdOpcodeQueryMw, 3, BaseNone, Ok, 0);
+    if (rm.valid) $fatal(1, "window of a QP in RESET");
+    change();
+    run(CmdOpcodeDestroyMr, 4, BaseNone, Busy, 0);
     want.state = 0;
     check_qp(Q);
     modify(Q, BaseNone, 6, Ok, 0);
@@ -789,6 +897,15 @@ module cmd_proc_tb #(
     if (drain_rounds != n + 4) $fatal(1, "destroy drained %0d rounds", drain_rounds - n);
     if (u_mem.get(RspBase + 64'(256 * (int'(pi - 1) % 4))) != Ok) $fatal(1, "destroy");
     run(CmdOpcodeQueryQp, Q, BaseNone, NotFound, 0);
+    run(CmdOpcodeQueryMw, 3, BaseNone, Ok, 0);
+    if (rm.valid) $fatal(1, "window of a QP that is gone");
+    change();
+    run(CmdOpcodeDestroyMr, 4, BaseNone, Busy, 0);
+    n = drain_rounds;
+    run(CmdOpcodeDestroyMw, 3, BaseNone, Ok, 0);
+    if (drain_rounds != n + 4) $fatal(1, "MW destroy drained %0d rounds", drain_rounds - n);
+    run(CmdOpcodeQueryMw, 3, BaseNone, NotFound, 0);
+    run(CmdOpcodeDestroyMr, 4, BaseNone, Ok, 0);
 
     // address handles
     hent = '0;
@@ -889,6 +1006,60 @@ module cmd_proc_tb #(
     run(CmdOpcodeQueryCq, 5, BaseNone, NotFound, 0);
     run(CmdOpcodeDestroyEq, 7, BaseNone, Ok, 0);
     run(CmdOpcodeCreateQp, 32'h100, BaseA, BadParam, SynSendCqn);
+
+    // shared receive queues
+    sc = '0;
+    sc.addr = 64'hfedc_ba98_7654_3280; sc.log_size = 5; sc.stride128 = 1; sc.pd = 24'h123456; sc.limit = 32;
+    run(CmdOpcodeCreateSrq, 64, BaseSrq, BadIndex, 0);
+    run(CmdOpcodeQuerySrq, 63, BaseNone, NotFound, 0);
+    run(CmdOpcodeModifySrq, 63, BaseSrq, NotFound, 0);
+    run(CmdOpcodeDestroySrq, 63, BaseNone, NotFound, 0);
+    runp(CmdOpcodeCreateSrq, 63, BaseSrq, 0, 8, 64'h40, BadParam, SynSrqAddr);
+    runp(CmdOpcodeCreateSrq, 63, BaseSrq, 8, 8, 64'd16, BadParam, SynSrqSize);
+    runp(CmdOpcodeCreateSrq, 63, BaseSrq, 10, 16, 64'd33, BadParam, SynSrqLimit);
+    run(CmdOpcodeQuerySrq, 63, BaseNone, NotFound, 0);
+    run(CmdOpcodeCreateSrq, 63, BaseSrq, Ok, 0);
+    run(CmdOpcodeCreateSrq, 63, BaseSrq, Exists, 0);
+    run(CmdOpcodeQuerySrq, 63, BaseNone, Ok, 0);
+    sc.pi = 16'h1234; sc.ci = 16'h5678;
+    if (rs != sc) $fatal(1, "SRQ %h, want %h", rs, sc);
+    runp(CmdOpcodeModifySrq, 63, BaseSrq, 10, 16, 64'd33, BadParam, SynSrqLimit);
+    sc.log_size = 15; sc.limit = 7; sc.stride128 = 0; sc.addr = 1; sc.pd = 2;  // only the limit is looked at
+    run(CmdOpcodeModifySrq, 63, BaseSrq, Ok, 0);
+    run(CmdOpcodeQuerySrq, 63, BaseNone, Ok, 0);
+    if (rs.limit != 7 || rs.log_size != 5 || !rs.stride128 || rs.pd != 24'h123456) $fatal(1, "SRQ modified: %h", rs);
+    sc.addr[6:0] = 7'h40;
+    runp(CmdOpcodeCreateSrq, 0, BaseSrq, 10, 16, 64'd0, Ok, 0);
+    // a QP uses one: no receive queue of its own, geometry is not looked at; never changes
+    run(CmdOpcodeCreateCq, 5, BaseCq, Ok, 0);
+    run(CmdOpcodeCreateCq, 255, BaseCq, Ok, 0);
+    a = rand_ctx();
+    a.state = 0; a.rq_addr = 64'h1; a.log_rq_size = 8'd16; a.has_srq = 1; a.srqn = 24'd63;
+    runp(CmdOpcodeCreateQp, Q, BaseA, 76, 24, 64'd62, BadParam, SynSrqn);
+    runp(CmdOpcodeCreateQp, Q, BaseA, 76, 24, 64'h10003f, BadParam, SynSrqn);
+    run(CmdOpcodeDestroySrq, 0, BaseNone, Ok, 0);
+    run(CmdOpcodeCreateQp, Q, BaseA, Ok, 0);
+    run(CmdOpcodeCreateQp, 32'h1ff, BaseA, Ok, 0);
+    want = a;
+    want.log_rq_size = 0;
+    check_qp(Q);
+    run(CmdOpcodeDestroySrq, 63, BaseNone, Busy, 0);
+    b = a;
+    modifyp(Q, BaseB, 1, 76, 24, 64'd0, BadParam, SynSrqn);
+    modifyp(Q, BaseB, 1, 79, 1, 64'd0, BadParam, SynRqSize);
+    b.log_rq_size = 0;
+    modifyp(Q, BaseB, 1, 79, 1, 64'd0, BadParam, SynSrqn);
+    modify(Q, BaseB, 1, Ok, 0);
+    modify(Q, BaseB, 2, Ok, 0);
+    modify(Q, BaseB, 3, Ok, 0);
+    run(CmdOpcodeDestroyQp, Q, BaseNone, Ok, 0);
+    run(CmdOpcodeDestroySrq, 63, BaseNone, Busy, 0);
+    run(CmdOpcodeDestroyQp, 32'h1ff, BaseNone, Ok, 0);
+    n = drain_rounds;
+    run(CmdOpcodeDestroySrq, 63, BaseNone, Ok, 0);
+    if (drain_rounds != n + 4) $fatal(1, "SRQ destroy drained %0d rounds", drain_rounds - n);
+    run(CmdOpcodeQuerySrq, 63, BaseNone, NotFound, 0);
+    run(CmdOpcodeCreateQp, Q, BaseA, BadParam, SynSrqn);
 
     // several at once, over the end of the ring
     for (int k = 0; k < 5; k++) begin

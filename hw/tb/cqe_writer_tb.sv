@@ -37,7 +37,8 @@ module cqe_writer_tb #(
   logic [DataW-1:0] w_data[3];
   logic [DataW/8-1:0] w_strb[3];
   logic b_err, drain = 0, drain_done, idle, wr_busy;
-  logic ev_cqe, ev_lost, ev_overrun, ev_error, ev_flush, ev_bad_db, ev_axi_err;
+  logic ev_cqe, ev_lost, ev_overrun, ev_error, ev_flush, ev_bad_db, ev_axi_err, ev_last_wqe;
+  qp_idx_t last_qp;
 
   cqe_writer #(.DataW(DataW), .ClkPs(4000)) dut (
     .clk_i(clk), .rst_ni(rst_n), .time_i(now), .in_valid_i(in_valid), .in_ready_o(in_ready), .in_i(ev),
@@ -52,7 +53,8 @@ module cqe_writer_tb #(
     .w_last_o(w_last[1]), .b_valid_i(b_valid[1]), .b_err_i(b_err),
     .drain_i(drain), .drain_done_o(drain_done),
     .ev_cqe_o(ev_cqe), .ev_lost_o(ev_lost), .ev_overrun_o(ev_overrun), .ev_error_o(ev_error),
-    .ev_flush_o(ev_flush), .ev_bad_db_o(ev_bad_db), .ev_axi_err_o(ev_axi_err), .idle_o(idle));
+    .ev_flush_o(ev_flush), .ev_bad_db_o(ev_bad_db), .ev_axi_err_o(ev_axi_err),
+    .last_valid_o(ev_last_wqe), .last_ready_i(1'b1), .last_qp_o(last_qp), .idle_o(idle));
   for (genvar i = 0; i < 3; i += 2) begin : gen_none
     assign aw_valid[i] = 0;
     assign aw_addr[i] = '0;
@@ -102,6 +104,7 @@ module cqe_writer_tb #(
   int q_ring[$];
   cqe_ev_t q_ev[$];
   int n_cqe = 0, n_lost = 0, n_overrun = 0, n_error = 0, n_flush = 0, n_bad = 0, n_axi = 0;
+  int n_last = 0, want_last = 0;
   int w_error = 0, w_flush = 0, at;
   rnic_regs_pkg::cqe_t c, w;
   logic [63:0] last_time[NumRing];
@@ -116,6 +119,7 @@ module cqe_writer_tb #(
     if (ev_flush) n_flush++;
     if (ev_bad_db) n_bad++;
     if (ev_axi_err) n_axi++;
+    if (ev_last_wqe) n_last++;
   end
 
   function automatic cqe_ev_t rand_ev(input int r);
@@ -135,6 +139,7 @@ module cqe_writer_tb #(
     e.src_qp = 24'($urandom());
     {e.with_imm, e.with_inv, e.with_grh} = 3'($urandom());
     e.solicited = ($urandom() % 8) == 0;
+    e.last_wqe = 0;
     return e;
   endfunction
 
@@ -301,7 +306,12 @@ module cqe_writer_tb #(
       if (in_acc) in_valid = 0;
       if (!in_valid) begin
         r = int'($urandom() % NumRing);
-        if (sent[r] - rung[r] < (1 << log_size[r]) - 1 && ($urandom() % ((n / 3000) % 3 == 2 ? 40 : 3)) < 2) begin
+        if ($urandom() % 16 == 0) begin  // an event, no CQE, whatever it says
+          ev = rand_ev(r);
+          ev.last_wqe = 1;
+          in_valid = 1;
+          want_last++;
+        end else if (sent[r] - rung[r] < (1 << log_size[r]) - 1 && ($urandom() % ((n / 3000) % 3 == 2 ? 40 : 3)) < 2) begin
           ev = rand_ev(r);
           in_valid = 1;
           sent[r]++;
@@ -358,7 +368,7 @@ module cqe_writer_tb #(
       if (sent[i] < 4 * (1 << log_size[i])) $fatal(1, "ring %0d: only %0d CQEs", i, sent[i]);
     end
     if (!idle || n_cqe != total || n_lost != 0 || n_overrun != 0 || n_bad != 0 || n_axi != 0 || n_error != w_error ||
-        n_flush != w_flush) $fatal(1, "counts %0d %0d %0d %0d %0d", n_cqe, total, n_lost, n_overrun, n_bad);
+        n_flush != w_flush || n_last != want_last || n_last < 1000) $fatal(1, "counts %0d %0d %0d %0d %0d", n_cqe, total, n_lost, n_overrun, n_bad);
 
     if (n_comp[0] < 100 || n_comp[17] < 100 || n_comp[255] < 100 || n_comp[128] != 0)
       $fatal(1, "events %0d %0d %0d %0d", n_comp[0], n_comp[17], n_comp[255], n_comp[128]);

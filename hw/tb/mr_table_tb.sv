@@ -1,13 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// mr_table against a model: random writes, invalidations and reads on all ports; reset invalidates. The width does not
-// matter here.
+// mr_table against a model: regions and windows made, read and destroyed by commands, bound, invalidated by work requests
+// and by peers, at random with few keys, PDs and QPs, so that right and wrong ones meet; two sources of changes at once; reads
+// on all ports in every cycle; windows of a QP taken away; reset. The width does not matter here.
 
 module mr_table_tb #(
   parameter int unsigned DataW = 64
 );
   import rnic_pkg::*;
   localparam int Ports = 2;
+  localparam int N = 10;   // entries 0 to 9, and one at the end of the table
 
   logic clk = 0, rst_n = 0;
   always #1 clk = !clk;
@@ -15,76 +17,306 @@ module mr_table_tb #(
   logic [Ports-1:0] req_valid = '0, req_ready, rsp_valid;
   mr_idx_t [Ports-1:0] req_idx = '0;
   mr_t rsp[Ports];
-  logic cmd_valid = 0, cmd_we = 0, cmd_rsp_valid;
+  logic cmd_valid = 0, cmd_ready, cmd_lock = 0, cmd_rsp_valid, cmd_bound, idle;
+  mr_cmd_e cmd_op = MrCmdRead;
   mr_idx_t cmd_idx = '0;
   mr_t cmd_mr = '0, cmd_rsp;
+  qp_idx_t cmd_qp = '0;
+  logic [1:0] chg_valid = '0, chg_ready, chg_rsp_valid;
+  mr_change_t [1:0] chg;
+  mr_result_e chg_rsp;
 
-  mr_table #(.NumPorts(Ports)) dut (
+  mr_table #(.NumPorts(Ports), .NumChg(2)) dut (
     .clk_i(clk), .rst_ni(rst_n), .req_valid_i(req_valid), .req_ready_o(req_ready), .req_idx_i(req_idx),
-    .rsp_valid_o(rsp_valid), .rsp_o(rsp), .cmd_valid_i(cmd_valid), .cmd_we_i(cmd_we), .cmd_idx_i(cmd_idx),
-    .cmd_mr_i(cmd_mr), .cmd_rsp_valid_o(cmd_rsp_valid), .cmd_rsp_o(cmd_rsp));
+    .rsp_valid_o(rsp_valid), .rsp_o(rsp),
+    .cmd_valid_i(cmd_valid), .cmd_ready_o(cmd_ready), .cmd_lock_i(cmd_lock), .cmd_op_i(cmd_op), .cmd_idx_i(cmd_idx),
+    .cmd_mr_i(cmd_mr), .cmd_qp_i(cmd_qp), .cmd_rsp_valid_o(cmd_rsp_valid), .cmd_rsp_o(cmd_rsp), .cmd_rsp_bound_o(cmd_bound),
+    .chg_valid_i(chg_valid), .chg_ready_o(chg_ready), .chg_i(chg), .chg_rsp_valid_o(chg_rsp_valid), .chg_rsp_o(chg_rsp),
+    .idle_o(idle));
 
+  // bounds in variables and whole assignments: Verilator 5.006 unrolls the one and loses the other
+  int n1024 = 1024;
+
+  // ---- model ----
   mr_t model[1024];
-  logic written[1024];
-  logic [Ports-1:0] want_valid = '0, want_known;
-  mr_t want[Ports], cmd_want_mr;
-  logic cmd_want = 0, cmd_known;
-  int reads = 0, valids = 0;
+  function automatic int bound(int idx);  // windows of an MR
+    int n;
+    n = 0;
+    for (int i = 0; i < n1024; i++) if (model[i].exists && model[i].valid && model[i].mw && int'(model[i].parent) == idx) n++;
+    return n;
+  endfunction
+
+  mr_result_e m_result;
+  int m_idx;
+  mr_t m_entry, m_mr;
+  // what a change does: its result, and the entry m_idx as it is then
+  function automatic void decide(mr_change_t c);
+    logic [64:0] from, to;
+    m_idx = int'(c.key[17:8]);
+    m_entry = model[m_idx];
+    m_result = MrBadKey;
+    if (c.op == MrBind) begin
+      m_result = MrNotBound;
+      m_mr = model[c.lkey[17:8]];
+      from = {1'b0, c.addr};
+      to = from + 65'(c.length);
+      if (c.key[31:18] == 0 && m_entry.exists && m_entry.mw && !m_entry.valid && m_entry.pd == c.pd &&
+          c.lkey[31:18] == 0 && m_mr.exists && m_mr.valid && !m_mr.mw && m_mr.variant == c.lkey[7:0] && m_mr.pd == c.pd &&
+          m_mr.mw_bind && (m_mr.local_write || !(c.remote_write || c.remote_atomic)) && c.length != 0 &&
+          from >= {1'b0, m_mr.va} && to <= {1'b0, m_mr.va} + {1'b0, m_mr.length}) begin
+        m_result = MrDone;
+        m_entry = '0;
+        m_entry.exists = 1;
+        m_entry.valid = 1;
+        m_entry.mw = 1;
+        m_entry.qp = c.qp;
+        m_entry.parent = c.lkey[17:8];
+        m_entry.variant = c.key[7:0];
+        m_entry.pd = c.pd;
+        m_entry.remote_write = c.remote_write;
+        m_entry.remote_read = c.remote_read;
+        m_entry.remote_atomic = c.remote_atomic;
+        m_entry.va = c.zero_based ? 0 : c.addr;
+        m_entry.length = 64'(c.length);
+        m_entry.iova = m_mr.iova + c.addr - m_mr.va;
+      end
+    end else if (c.key[31:18] == 0 && m_entry.exists && m_entry.valid && m_entry.variant == c.key[7:0] && m_entry.pd == c.pd &&
+                 (m_entry.mw ? m_entry.qp == c.qp : c.op == MrInvalidate || m_entry.remote_inv)) begin
+      m_result = !m_entry.mw && bound(m_idx) != 0 ? MrNotBound : MrDone;
+      if (m_result == MrDone) m_entry.valid = 0;
+    end
+  endfunction
+
+  int nth = 4, apply_in = 0, rsp_in = 0, who, n_result[3][4], n_purged, n_busy, n_read, n_valid, n_check;
+  mr_result_e want_result;
+  logic [Ports-1:0] want_valid = '0;
+  mr_t want[Ports];
+  logic purging = 0;
+
+  function automatic bit same(mr_t a, mr_t b);
+    return b.exists ? a === b : !a.exists && !a.valid;
+  endfunction
 
   always @(posedge clk) if (rst_n) begin
     if (rsp_valid != want_valid || req_ready != '1) $fatal(1, "answers %b, want %b", rsp_valid, want_valid);
     for (int p = 0; p < Ports; p++) if (rsp_valid[p]) begin
-      reads++;
-      if (rsp[p].valid) valids++;
-      if (want_known[p] ? rsp[p] != want[p] : rsp[p].valid) $fatal(1, "port %0d: %h, want %h", p, rsp[p], want[p]);
+      n_read++;
+      if (rsp[p].valid) n_valid++;
+      if (!same(rsp[p], want[p])) $fatal(1, "port %0d:\n got %p\nwant %p", p, rsp[p], want[p]);
     end
-    if (cmd_rsp_valid != cmd_want) $fatal(1, "command answer");
-    if (cmd_want && (cmd_known ? cmd_rsp != cmd_want_mr : cmd_rsp.valid)) $fatal(1, "command port");
     want_valid = req_valid;
-    for (int p = 0; p < Ports; p++) begin
-      want[p] = model[req_idx[p]];
-      want_known[p] = written[req_idx[p]];
+    for (int p = 0; p < Ports; p++) want[p] = model[req_idx[p]];
+    if (chg_rsp_valid != 0) begin
+      if (rsp_in != 1 || chg_rsp_valid != 2'(1 << who)) $fatal(1, "answer %b, want from %0d in %0d", chg_rsp_valid, who, rsp_in);
+      if (chg_rsp != want_result) $fatal(1, "result %0d, want %0d: %p", chg_rsp, want_result, dut.chg_q);
+    end else if (rsp_in == 1) $fatal(1, "no answer");
+    if (rsp_in > 0) rsp_in--;
+    if (apply_in == 1) model[m_idx] = m_entry;
+    if (apply_in > 0) apply_in--;
+    for (int s = 0; s < 2; s++) if (chg_valid[s] && chg_ready[s]) begin
+      if (cmd_lock || cmd_valid || apply_in != 0) $fatal(1, "change at the wrong time");
+      decide(chg[s]);
+      want_result = m_result;
+      who = s;
+      n_result[chg[s].op][m_result]++;
+      // a refused bind whose window is not right is answered earlier
+      if (chg[s].op == MrBind && model[m_idx].exists && model[m_idx].mw && !model[m_idx].valid &&
+          model[m_idx].pd == chg[s].pd && chg[s].key[31:18] == 0) rsp_in = 3;
+      else rsp_in = 2;
+      if (m_result == MrDone) apply_in = rsp_in - 1;
     end
-    cmd_want = cmd_valid;
-    cmd_want_mr = model[cmd_idx];
-    cmd_known = written[cmd_idx];
-    if (cmd_valid && cmd_we) begin
-      model[cmd_idx] = cmd_mr;
-      written[cmd_idx] = 1;
-    end
+    if (cmd_valid && cmd_ready && cmd_op == MrCmdWrite) model[cmd_idx] = cmd_mr;
   end
 
-  int span;
+  // ---- stimulus ----
+  function automatic int some_idx();
+    int i;
+    i = int'($urandom() % (N + 1));
+    return i == N ? 1023 : i;
+  endfunction
+  function automatic logic [31:0] some_key(int i);
+    logic [31:0] k;
+    k = {14'd0, 10'(i), 6'h2a, 2'($urandom())};
+    if (model[i].exists && $urandom() % 4 != 0) k[7:0] = model[i].variant;
+    if ($urandom() % 30 == 0) k[18 + $urandom() % 14] = 1;
+    return k;
+  endfunction
+  function automatic mr_t some_mr(bit mw);
+    mr_t m;
+    m = '0;
+    m.exists = 1;
+    m.mw = mw;
+    m.variant = {6'h2a, 2'($urandom())};
+    m.pd = 24'd5 + 24'($urandom() % 8 == 0);
+    if (!mw) begin
+      m.valid = 1;
+      {m.mw_bind, m.remote_inv} = 2'($urandom());
+      {m.local_write, m.remote_write, m.remote_read, m.remote_atomic} = 4'($urandom());
+      if ($urandom() % 2 == 0) m.mw_bind = 1;
+      m.va = $urandom() % 4 == 0 ? 64'd0 : {$urandom(), $urandom()} >> 1;
+      m.length = 64'(1 + $urandom() % 1000);
+      m.iova = {$urandom(), $urandom()} >> 1;
+    end
+    return m;
+  endfunction
+  function automatic mr_change_t some_change();
+    mr_change_t c;
+    int w, m;
+    c = {($bits(mr_change_t) / 32 + 1) {$urandom()}};
+    w = some_idx();
+    m = some_idx();
+    c.op = mr_change_op_e'($urandom() % 3);
+    // mostly a free window, and a region that allows it
+    if (c.op == MrBind && $urandom() % 8 != 0) begin
+      for (int t = 0; t < 20; t++) if (!(model[w].exists && model[w].mw && !model[w].valid)) w = some_idx();
+      for (int t = 0; t < 20; t++) if (!(model[m].exists && !model[m].mw && model[m].valid)) m = some_idx();
+    end
+    c.qp = 8'($urandom() % 2) * 8'd200;
+    if (model[w].mw && model[w].valid && $urandom() % 4 != 0) c.qp = model[w].qp;
+    c.pd = 24'd5 + 24'($urandom() % 10 == 0);
+    c.key = some_key(w);
+    c.lkey = some_key(m);
+    c.addr = model[m].va + 64'($urandom() % 32'(model[m].length + 1));
+    c.length = 32'(model[m].length - (c.addr - model[m].va));
+    if ($urandom() % 2 == 0 && c.length != 0) c.length = 1 + $urandom() % c.length;
+    if ($urandom() % 10 == 0) c.length = c.length + 32'd1;
+    if ($urandom() % 10 == 0) c.addr = c.addr - 64'd1;
+    if ($urandom() % 20 == 0) c.length = 0;
+    if ($urandom() % 3 == 0) {c.remote_write, c.remote_atomic} = '0;
+    return c;
+  endfunction
+
+  logic [1:0] chg_taken = '0;
+  bit cmd_taken = 0;
+  always @(posedge clk) begin
+    chg_taken = chg_valid & chg_ready;
+    cmd_taken = cmd_valid && cmd_ready;
+  end
+  bit want_chg = 1;
+  logic [1:0] v;
+  logic [Ports-1:0] r;
+  mr_idx_t [Ports-1:0] ri;
+  mr_change_t c2;
+  int turn = 0;
+  always @(negedge clk) begin
+    v = chg_valid & ~chg_taken;
+    turn = 1 - turn;
+    if (rst_n && !v[turn] && want_chg && $urandom() % 2 == 0) begin
+      c2 = some_change();
+      v[turn] = 1;
+      chg = turn == 0 ? {chg[1], c2} : {c2, chg[0]};
+    end
+    chg_valid = rst_n ? v : '0;
+    r = '0;
+    for (int p = 0; p < Ports; p++) begin
+      r[p] = rst_n && !purging && $urandom() % 4 != 0;
+      ri[p] = mr_idx_t'(some_idx());
+    end
+    req_valid = r;
+    req_idx = ri;
+  end
+  task automatic command(mr_cmd_e op, int idx, mr_t m, int qp);
+    int n;
+    n = 0;
+    cmd_op = op;
+    cmd_idx = mr_idx_t'(idx);
+    cmd_mr = m;
+    cmd_qp = qp_idx_t'(qp);
+    cmd_valid = 1;
+    purging = op == MrCmdPurge;
+    if (purging) begin
+      // what is on its way changes the model no more
+      want_chg = 0;
+    end
+    do begin
+      @(negedge clk);
+      n++;
+      if (n > 100) $fatal(1, "command not taken");
+    end while (!cmd_taken);
+    cmd_valid = 0;
+    if (op != MrCmdPurge) cmd_lock = 1;
+    while (!cmd_rsp_valid) begin
+      @(negedge clk);
+      n++;
+      if (n > 1200) $fatal(1, "command not answered");
+    end
+    if (purging) begin
+      for (int i = 0; i < n1024; i++) if (model[i].exists && model[i].mw && model[i].valid && int'(model[i].qp) == qp) begin
+        model[i].valid = 0;
+        n_purged++;
+      end
+      purging = 0;
+      want_chg = 1;
+    end
+  endtask
+
+  // addresses at the border of mr_check: a window is for its QP only, and for peers only
+  function automatic void check_function();
+    mr_t m;
+    bit w;
+    for (int t = 0; t < 20000; t++) begin
+      m = some_mr(0);
+      m.mw = 1'($urandom());
+      m.valid = $urandom() % 4 != 0;
+      m.qp = 8'($urandom() % 2);
+      w = m.valid && (!m.mw || m.qp == 1) && m.remote_read;
+      if (mr_check(m, {14'd0, 10'd3, m.variant}, m.pd, 8'd1, m.va, 32'(m.length), MrRemoteRead) != w) $fatal(1, "mr_check %p", m);
+      if (mr_check(m, {14'd0, 10'd3, m.variant}, m.pd, 8'd1, m.va, 32'(m.length) + 32'd1, MrRemoteRead)) $fatal(1, "mr_check too long");
+      w = m.valid && !m.mw;
+      if (mr_check(m, {14'd0, 10'd3, m.variant}, m.pd, 8'd1, m.va, 32'd1, MrLocalRead) != w) $fatal(1, "mr_check local %p", m);
+      if (w && m.local_write != mr_check(m, {14'd0, 10'd3, m.variant}, m.pd, 8'd1, m.va, 32'd1, MrLocalWrite)) $fatal(1, "mr_check write");
+      n_check++;
+    end
+  endfunction
+
+  int idx, kind;
+  mr_t none, e;
   initial begin
-    for (int i = 0; i < 1024; i++) written[i] = 0;
+    none = '0;
+    for (int i = 0; i < n1024; i++) model[i] = '0;
+    chg = '0;
+    check_function();
     repeat (4) @(negedge clk);
     rst_n = 1;
-    for (int n = 0; n < 60000; n++) begin
-      @(negedge clk);
-      if (n == 40000) begin
+    for (int n = 0; n < 30000; n++) begin
+      if (n == 20000) begin
+        want_chg = 0;
+        repeat (10) @(negedge clk);
         rst_n = 0;
-        req_valid = '0;
-        cmd_valid = 0;
         @(negedge clk);
         rst_n = 1;
         want_valid = '0;
-        cmd_want = 0;
-        for (int i = 0; i < 1024; i++) begin
-          written[i] = 0;
-        end
+        want_chg = 1;
+        for (int i = 0; i < n1024; i++) model[i] = '0;
       end
-      span = (n / 3000) % 2 == 0 ? 1024 : 4;
-      for (int p = 0; p < Ports; p++) begin
-        req_valid[p] = ($urandom() % 4) != 0;
-        req_idx[p] = 10'(int'($urandom() & 32'hffff) % span);
+      repeat ($urandom() % 12) @(negedge clk);
+      kind = int'($urandom() % 200);
+      if (kind == 0) begin
+        command(MrCmdPurge, 0, none, $urandom() % 2 == 0 ? 0 : 200);
+      end else begin
+        idx = some_idx();
+        command(MrCmdRead, idx, none, 0);
+        if (!same(cmd_rsp, model[idx])) $fatal(1, "command port:\n got %p\nwant %p", cmd_rsp, model[idx]);
+        if (cmd_rsp.exists && !cmd_rsp.mw && cmd_bound != (bound(idx) != 0)) $fatal(1, "entry %0d: %0d windows, told %0d", idx, bound(idx), cmd_bound);
+        repeat ($urandom() % 3) @(negedge clk);
+        if (!model[idx].exists) command(MrCmdWrite, idx, some_mr($urandom() % 2 == 0), 0);
+        else if (!model[idx].mw && cmd_bound) n_busy++;
+        else if ($urandom() % 8 == 0) command(MrCmdWrite, idx, none, 0);
+        cmd_lock = 0;
       end
-      cmd_valid = ($urandom() % 2) == 0;
-      cmd_we = ($urandom() % 2) == 0;
-      cmd_idx = 10'(int'($urandom() & 32'hffff) % span);
-      cmd_mr = mr_t'({$urandom(), $urandom(), $urandom(), $urandom(), $urandom(), $urandom(), $urandom(), $urandom()});
     end
-    if (reads < 10000 || valids < 1000) $fatal(1, "%0d reads, %0d valid", reads, valids);
-    $display("PASS %0d reads", reads);
+    want_chg = 0;
+    repeat (10) @(negedge clk);
+    rst_n = 1;
+    repeat (10) @(negedge clk);
+    if (!idle) $fatal(1, "not idle");
+    for (int o = 0; o < 3; o++) begin
+      if (n_result[o][MrDone] < 500) $fatal(1, "changes %0d: %0d done", o, n_result[o][MrDone]);
+      if (o != MrBind && (n_result[o][MrBadKey] < 500 || n_result[o][MrNotBound] < 50)) $fatal(1, "changes %0d: %0d %0d", o, n_result[o][MrBadKey], n_result[o][MrNotBound]);
+    end
+    if (n_result[MrBind][MrNotBound] < 500 || n_purged < 50 || n_busy < 100 || n_valid < 10000) $fatal(1, "%0d binds refused, %0d purged, %0d busy", n_result[MrBind][MrNotBound], n_purged, n_busy);
+    $display("PASS %0d reads, %0d binds, %0d refused, %0d + %0d invalidated, %0d windows purged", n_read, n_result[MrBind][MrDone],
+             n_result[MrBind][MrNotBound], n_result[0][MrDone], n_result[1][MrDone], n_purged);
     $finish;
   end
 endmodule

@@ -70,6 +70,12 @@ module requester_tb
   logic [InlineBytes*8-1:0] inl_data;
   logic [6:0] inl_len;
 
+  // changes of the MR table: always done; each WQE once
+  logic chg_valid, chg_rsp_valid = 0, bar_valid, bar_done = 0, bar_taken = 0;
+  mr_change_t chg, chg_now;
+  mr_result_e chg_rsp = MrDone;
+  int chg_wait = 0, bar_wait = 0, n_change = 0, n_barrier = 0;
+
   requester #(.DataW(DataW)) dut (
     .clk_i(clk), .rst_ni(rst_n), .time_i(tim), .window_i(window), .req_interval_i(req_interval),
     .quantum_log_i(quantum_log),
@@ -93,6 +99,8 @@ module requester_tb
     .inl_valid_o(inl_valid), .inl_ready_i(inl_ready), .inl_data_o(inl_data), .inl_len_o(inl_len),
     .cqe_valid_o(cqe_valid), .cqe_ready_i(cqe_ready), .cqe_o(cqe),
     .qp_err_valid_o(qp_err_valid), .qp_err_ready_i(qp_err_ready), .qp_err_idx_o(qp_err_idx),
+    .chg_valid_o(chg_valid), .chg_ready_i(1'b1), .chg_o(chg), .chg_rsp_valid_i(chg_rsp_valid), .chg_rsp_i(chg_rsp),
+    .bar_valid_o(bar_valid), .bar_ready_i(1'b1), .bar_done_i(bar_done),
     .adm_valid_i(adm_valid), .adm_ready_o(adm_ready), .adm_i(adm),
     .adm_rsp_valid_o(adm_rsp_valid), .adm_rsp_o(adm_rsp),
     .drain_i(drain), .drain_done_o(drain_done),
@@ -127,6 +135,7 @@ module requester_tb
   localparam logic [23:0] OurPd = 24'h00a5a5;
 
   // what was posted
+  int d_exec[NQ][Ring];                // changes carried out
   int d_kind[NQ][Ring];                // 0 write, 1 nop, else expected wc_status + 16 (local error)
   logic [31:0] d_total[NQ][Ring];
   int d_n[NQ][Ring];
@@ -226,6 +235,14 @@ module requester_tb
     w.remote_addr = {$urandom(), $urandom()};
     w.rkey = $urandom();
     w.imm = $urandom();
+    // local invalidate and bind are NOPs on the wire
+    if (nop && bad == BadNone && chance(60)) begin
+      w.opcode = chance(50) ? WqeOpcodeLocalInv : WqeOpcodeBindMw;
+      w.imm = {8'(q), r_pi[q], 8'h5a};
+      w.rkey = {8'(q), r_pi[q], 8'h5b};
+      w.num_sge = 8'd1;
+    end
+    d_exec[q][s] = 0;
     d_kind[q][s] = nop ? 1 : 0;
     d_n[q][s] = 0;
     d_total[q][s] = 0;
@@ -278,7 +295,7 @@ module requester_tb
     end
     case (bad)
       BadOpcode: begin
-        w.opcode = chance(50) ? WqeOpcodeRdmaRead : 8'(rnd(6, 255));
+        w.opcode = chance(50) ? WqeOpcodeRdmaRead : 8'(rnd(11, 255));
         d_kind[q][s] = 16 + int'(WcStatusLocQpOpErr);
         d_known[q][s] = 0;
         if (is_uc(q) && chance(60)) begin  // not on this service
@@ -593,7 +610,7 @@ module requester_tb
   endtask
 
   function automatic logic [7:0] cqe_op(int q, int s);
-    if (d_op[q][s] == WqeOpcodeNop) return 8'd0;
+    if (d_op[q][s] inside {WqeOpcodeNop, WqeOpcodeLocalInv, WqeOpcodeBindMw}) return d_op[q][s];
     return d_op[q][s] inside {WqeOpcodeRdmaWrite, WqeOpcodeRdmaWriteImm} ? CqeOpcodeRdmaWrite : CqeOpcodeSend;
   endfunction
 
@@ -624,6 +641,7 @@ module requester_tb
       if (failed[q]) $fatal(1, "QP %0d: success after failure", q);
       if (!d_signaled[q][s]) $fatal(1, "QP %0d: CQE of unsignaled WQE %0d", q, cqe.index);
       if (d_kind[q][s] > 1) $fatal(1, "QP %0d: bad WQE %0d succeeds", q, cqe.index);
+      if (d_op[q][s] inside {WqeOpcodeLocalInv, WqeOpcodeBindMw} && d_exec[q][s] != 1) $fatal(1, "QP %0d: change %0d done %0d times", q, cqe.index, d_exec[q][s]);
       if (d_kind[q][s] == 0) begin
         // sent wholly and acknowledged
         if (16'(r_send[q] - cqe.index) == 0 || 16'(r_send[q] - cqe.index) > 16'd200) $fatal(1, "QP %0d: WQE %0d not sent", q, cqe.index);
@@ -662,6 +680,32 @@ module requester_tb
       flushes.push_back({64'(cyc + rnd(1, 40)), i, psn_t'('0), 8'('0), 16'('0)});
     end
   endtask
+
+  int cq_, cs_;
+  always @(posedge clk) if (rst_n) begin
+    bar_taken = bar_valid;
+    if (chg_valid) begin
+      chg_now = chg;
+      n_change++;
+      cq_ = int'(chg.key[31:24]);
+      cs_ = int'(chg.key[23:8]) % Ring;
+      if (qidx[cq_] != chg.qp || chg.pd != OurPd) $fatal(1, "change %p", chg);
+      if (chg.op != (d_op[cq_][cs_] == WqeOpcodeBindMw ? MrBind : MrInvalidate) || chg.key[7:0] != (chg.op == MrBind ? 8'h5b : 8'h5a))
+        $fatal(1, "change %p of WQE %0d", chg, cs_);
+      d_exec[cq_][cs_]++;
+      chg_wait = rnd(2, 8);
+    end
+  end
+  always @(negedge clk) begin
+    chg_rsp_valid = chg_wait == 1;
+    if (chg_wait > 0) chg_wait--;
+    bar_done = bar_wait == 1;
+    if (bar_wait > 0) bar_wait--;
+    else if (bar_taken) begin
+      bar_wait = rnd(1, 30);
+      n_barrier++;
+    end
+  end
 
   req_query_t query;
   bit query_done = 0;

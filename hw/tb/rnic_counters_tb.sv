@@ -27,7 +27,7 @@ module rnic_counters_tb #(
   logic [2:0] rq_wqe = '0;
   logic [5:0] ev2 = '0;
   logic [rnic_pkg::NumVec-1:0] irq = '0, irq_pend = '0;
-  logic [18:0] ev = '0;
+  logic [20:0] ev = '0;
   rnic_regs_pkg::csr_hw2reg_t q;
 
   rnic_counters #(.DataW(DataW)) dut (
@@ -39,7 +39,7 @@ module rnic_counters_tb #(
     .ev_abort_i(ev[3]), .ev_stall_mac_i(ev[4]), .ev_stall_read_i(ev[5]), .ev_wqe_i(wqe), .ev_ack_i(ev[6]),
     .ev_nak_i(ev[7]), .ev_ghost_i(ev[8]), .ev_window_i(ev[9]), .ev_cqe_i(ev[10]), .ev_cqe_lost_i(ev[11]),
     .ev_cq_overrun_i(ev[12]), .ev_cqe_error_i(ev[13]), .ev_cqe_flush_i(ev[14]), .ev_cmd_i(ev[15]),
-    .ev_cmd_error_i(ev[16]), .ev_qp_fatal_i(ev[17]), .ev_bad_db_i(bad_db), .ev_axi_rd_err_i(rd_err),
+    .ev_cmd_error_i(ev[16]), .ev_qp_fatal_i(ev[17]), .ev_srq_limit_i(ev[19]), .ev_last_wqe_i(ev[20]), .ev_bad_db_i(bad_db), .ev_axi_rd_err_i(rd_err),
     .ev_axi_wr_err_i(wr_err), .ev_rq_wqe_i(rq_wqe), .ev_rx_send_i(ev2[0]),
     .ev_no_buffer_i(ev2[1]), .ev_timeout_i(ev2[2]), .ev_nak_seq_i(ev2[3]), .ev_rnr_i(ev2[4]), .ev_again_i(ev2[5]),
     .ev_eqe_i(eqe), .ev_eqe_lost_i(eqe_lost), .irq_i(irq),
@@ -65,7 +65,9 @@ module rnic_counters_tb #(
     rst_n = 1;
     for (int k = 0; k < 20000; k++) begin
       @(negedge clk);
-      if (k > 0 && q.events != {eqe_lost, ev[16], |bad_db, ev[17], |wr_err, |rd_err, ev[12]}) $fatal(1, "events %b", q.events);
+      if (k > 0 && {q.events.eq_overrun, q.events.last_wqe, q.events.srq_limit, q.events.cmd_error, q.events.bad_doorbell, q.events.qp_fatal,
+                    q.events.axi_write_error, q.events.axi_read_error, q.events.cq_overrun} !=
+                   {eqe_lost, ev[20], ev[19], ev[16], |bad_db, ev[17], |wr_err, |rd_err, ev[12]}) $fatal(1, "events %b", q.events);
       if (k > 0 && q.irq_pending.vectors != irq_pend) $fatal(1, "irq_pending %b", q.irq_pending);
       if (k > 0) same("cycles", q.cycles.count, n_time);
       now = now + 1;
@@ -79,7 +81,7 @@ module rnic_counters_tb #(
       n_lost += longint'(eqe_lost);
       n_irq += longint'($countones(irq));
       drops_only = k >= 10000;
-      ev = 19'($urandom());
+      ev = 21'($urandom());
       verdict_valid = ($urandom() % 2) == 0;
       for (int i = 0; i < 32; i++) verdict[32*i+:32] = $urandom();
       verdict.reason = ($urandom() % 2) == 0 ? 8'd0 : 8'($urandom() % 24);

@@ -18,14 +18,14 @@ function automatic csr_entry_t csr_entry(input int i);
   case (i)
     0: return '{17'h00000, 1'b0, 3'(AccConst), 64'hffffffff, 64'h434e524f};  // id
     1: return '{17'h00004, 1'b0, 3'(AccConst), 64'hffffffff, 64'h1};  // version
-    2: return '{17'h00008, 1'b0, 3'(AccConst), 64'hffffffff, 64'h13d5daa7};  // layout_hash
+    2: return '{17'h00008, 1'b0, 3'(AccConst), 64'hffffffff, 64'h426790b1};  // layout_hash
     3: return '{17'h00010, 1'b0, 3'(AccRo), 64'h7fffffff, 64'h0};  // caps0
     4: return '{17'h00014, 1'b0, 3'(AccRo), 64'h1fffffff, 64'h0};  // caps1
     5: return '{17'h00018, 1'b0, 3'(AccRo), 64'hffffffff, 64'h0};  // clock
     6: return '{17'h00020, 1'b0, 3'(AccRw), 64'h3, 64'h0};  // ctrl
     7: return '{17'h00024, 1'b0, 3'(AccWo), 64'hffffffff, 64'h0};  // reset
     8: return '{17'h00028, 1'b0, 3'(AccRo), 64'h3, 64'h0};  // status
-    9: return '{17'h0002c, 1'b0, 3'(AccRw1c), 64'h7f, 64'h0};  // events
+    9: return '{17'h0002c, 1'b0, 3'(AccRw1c), 64'h3007f, 64'h0};  // events
     10: return '{17'h00040, 1'b1, 3'(AccRw), 64'hffffffffffff, 64'h0};  // mac_addr
     11: return '{17'h00048, 1'b0, 3'(AccRw), 64'h3, 64'h0};  // rx_ctrl
     12: return '{17'h0004c, 1'b0, 3'(AccRw), 64'hffff, 64'h1010};  // ack_ctrl
@@ -389,6 +389,8 @@ task automatic csr_apply();
   hw2reg.events.bad_doorbell = drive[9][4];
   hw2reg.events.cmd_error = drive[9][5];
   hw2reg.events.eq_overrun = drive[9][6];
+  hw2reg.events.srq_limit = drive[9][16];
+  hw2reg.events.last_wqe = drive[9][17];
   hw2reg.cmdq_ci.ci = drive[18][15:0];
   hw2reg.last_info.reason = drive[19][7:0];
   hw2reg.last_info.opcode = drive[19][15:8];
@@ -500,6 +502,7 @@ function automatic logic db_defined(input logic [11:0] offset);
     12'h008: return 1'b1;  // rq
     12'h010: return 1'b1;  // cq
     12'h018: return 1'b1;  // eq
+    12'h020: return 1'b1;  // srq
     default: return 1'b0;
   endcase
 endfunction

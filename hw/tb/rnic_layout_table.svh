@@ -4,7 +4,7 @@
 //
 // Included by rnic_layout_tb: fields of all layouts, reached through the structs of rnic_regs_pkg.
 
-localparam int NumLayouts = 13;
+localparam int NumLayouts = 14;
 localparam int MaxLayoutBits = 1536;
 
 function automatic int layout_bits(input int layout);
@@ -18,10 +18,11 @@ function automatic int layout_bits(input int layout);
     6: return $bits(eq_context_t);
     7: return $bits(qp_context_t);
     8: return $bits(ah_entry_t);
-    9: return $bits(cmd_header_t);
-    10: return $bits(rsp_header_t);
-    11: return $bits(device_caps_t);
-    12: return $bits(rx_verdict_t);
+    9: return $bits(srq_context_t);
+    10: return $bits(cmd_header_t);
+    11: return $bits(rsp_header_t);
+    12: return $bits(device_caps_t);
+    13: return $bits(rx_verdict_t);
     default: return 0;
   endcase
 endfunction
@@ -29,18 +30,19 @@ endfunction
 function automatic int layout_fields(input int layout);
   case (layout)
     0: return 3;
-    1: return 25;
+    1: return 29;
     2: return 13;
     3: return 4;
-    4: return 9;
+    4: return 14;
     5: return 10;
     6: return 7;
-    7: return 46;
+    7: return 49;
     8: return 11;
-    9: return 4;
-    10: return 5;
-    11: return 12;
-    12: return 33;
+    9: return 7;
+    10: return 4;
+    11: return 5;
+    12: return 13;
+    13: return 33;
     default: return 0;
   endcase
 endfunction
@@ -64,23 +66,27 @@ function automatic logic [127:0] layout_field_1(input int field, input wqe_t s);
     5: return 128'(s.num_sge);
     6: return 128'(s.imm);
     7: return 128'(s.inline_len);
-    8: return 128'(s.index);
-    9: return 128'(s.ah);
-    10: return 128'(s.remote_addr);
-    11: return 128'(s.rkey);
-    12: return 128'(s.remote_qpn);
-    13: return 128'(s.sge[0].addr);
-    14: return 128'(s.sge[0].length);
-    15: return 128'(s.sge[0].lkey);
-    16: return 128'(s.sge[1].addr);
-    17: return 128'(s.sge[1].length);
-    18: return 128'(s.sge[1].lkey);
-    19: return 128'(s.sge[2].addr);
-    20: return 128'(s.sge[2].length);
-    21: return 128'(s.sge[2].lkey);
-    22: return 128'(s.sge[3].addr);
-    23: return 128'(s.sge[3].length);
-    24: return 128'(s.sge[3].lkey);
+    8: return 128'(s.bind_remote_write);
+    9: return 128'(s.bind_remote_read);
+    10: return 128'(s.bind_remote_atomic);
+    11: return 128'(s.bind_zero_based);
+    12: return 128'(s.index);
+    13: return 128'(s.ah);
+    14: return 128'(s.remote_addr);
+    15: return 128'(s.rkey);
+    16: return 128'(s.remote_qpn);
+    17: return 128'(s.sge[0].addr);
+    18: return 128'(s.sge[0].length);
+    19: return 128'(s.sge[0].lkey);
+    20: return 128'(s.sge[1].addr);
+    21: return 128'(s.sge[1].length);
+    22: return 128'(s.sge[1].lkey);
+    23: return 128'(s.sge[2].addr);
+    24: return 128'(s.sge[2].length);
+    25: return 128'(s.sge[2].lkey);
+    26: return 128'(s.sge[3].addr);
+    27: return 128'(s.sge[3].length);
+    28: return 128'(s.sge[3].lkey);
     default: return '0;
   endcase
 endfunction
@@ -122,9 +128,14 @@ function automatic logic [127:0] layout_field_4(input int field, input mr_entry_
     3: return 128'(s.remote_write);
     4: return 128'(s.remote_read);
     5: return 128'(s.remote_atomic);
-    6: return 128'(s.va);
-    7: return 128'(s.length);
-    8: return 128'(s.iova);
+    6: return 128'(s.mw_bind);
+    7: return 128'(s.remote_inv);
+    8: return 128'(s.va);
+    9: return 128'(s.length);
+    10: return 128'(s.iova);
+    11: return 128'(s.valid);
+    12: return 128'(s.qpn);
+    13: return 128'(s.parent);
     default: return '0;
   endcase
 endfunction
@@ -195,17 +206,20 @@ function automatic logic [127:0] layout_field_7(input int field, input qp_contex
     32: return 128'(s.flow_label);
     33: return 128'(s.gsi);
     34: return 128'(s.qkey);
-    35: return 128'(s.sgid);
-    36: return 128'(s.dgid);
-    37: return 128'(s.next_psn);
-    38: return 128'(s.una_psn);
-    39: return 128'(s.expected_psn);
-    40: return 128'(s.msn);
-    41: return 128'(s.sq_pi);
-    42: return 128'(s.sq_next);
-    43: return 128'(s.sq_ci);
-    44: return 128'(s.rq_pi);
-    45: return 128'(s.rq_ci);
+    35: return 128'(s.srqn);
+    36: return 128'(s.has_srq);
+    37: return 128'(s.rq_open);
+    38: return 128'(s.sgid);
+    39: return 128'(s.dgid);
+    40: return 128'(s.next_psn);
+    41: return 128'(s.una_psn);
+    42: return 128'(s.expected_psn);
+    43: return 128'(s.msn);
+    44: return 128'(s.sq_pi);
+    45: return 128'(s.sq_next);
+    46: return 128'(s.sq_ci);
+    47: return 128'(s.rq_pi);
+    48: return 128'(s.rq_ci);
     default: return '0;
   endcase
 endfunction
@@ -227,7 +241,20 @@ function automatic logic [127:0] layout_field_8(input int field, input ah_entry_
   endcase
 endfunction
 
-function automatic logic [127:0] layout_field_9(input int field, input cmd_header_t s);
+function automatic logic [127:0] layout_field_9(input int field, input srq_context_t s);
+  case (field)
+    0: return 128'(s.addr);
+    1: return 128'(s.log_size);
+    2: return 128'(s.stride128);
+    3: return 128'(s.limit);
+    4: return 128'(s.pd);
+    5: return 128'(s.pi);
+    6: return 128'(s.ci);
+    default: return '0;
+  endcase
+endfunction
+
+function automatic logic [127:0] layout_field_10(input int field, input cmd_header_t s);
   case (field)
     0: return 128'(s.opcode);
     1: return 128'(s.notify);
@@ -237,7 +264,7 @@ function automatic logic [127:0] layout_field_9(input int field, input cmd_heade
   endcase
 endfunction
 
-function automatic logic [127:0] layout_field_10(input int field, input rsp_header_t s);
+function automatic logic [127:0] layout_field_11(input int field, input rsp_header_t s);
   case (field)
     0: return 128'(s.status);
     1: return 128'(s.syndrome);
@@ -248,7 +275,7 @@ function automatic logic [127:0] layout_field_10(input int field, input rsp_head
   endcase
 endfunction
 
-function automatic logic [127:0] layout_field_11(input int field, input device_caps_t s);
+function automatic logic [127:0] layout_field_12(input int field, input device_caps_t s);
   case (field)
     0: return 128'(s.num_qp);
     1: return 128'(s.num_cq);
@@ -262,11 +289,12 @@ function automatic logic [127:0] layout_field_11(input int field, input device_c
     9: return 128'(s.num_eq);
     10: return 128'(s.num_vectors);
     11: return 128'(s.num_ah);
+    12: return 128'(s.num_srq);
     default: return '0;
   endcase
 endfunction
 
-function automatic logic [127:0] layout_field_12(input int field, input rx_verdict_t s);
+function automatic logic [127:0] layout_field_13(input int field, input rx_verdict_t s);
   case (field)
     0: return 128'(s.reason);
     1: return 128'(s.opcode);
@@ -317,10 +345,11 @@ function automatic logic [127:0] layout_field(input int layout, input int field,
     6: return layout_field_6(field, eq_context_t'(mem[255:0]));
     7: return layout_field_7(field, qp_context_t'(mem[1535:0]));
     8: return layout_field_8(field, ah_entry_t'(mem[511:0]));
-    9: return layout_field_9(field, cmd_header_t'(mem[127:0]));
-    10: return layout_field_10(field, rsp_header_t'(mem[127:0]));
-    11: return layout_field_11(field, device_caps_t'(mem[511:0]));
-    12: return layout_field_12(field, rx_verdict_t'(mem[1023:0]));
+    9: return layout_field_9(field, srq_context_t'(mem[255:0]));
+    10: return layout_field_10(field, cmd_header_t'(mem[127:0]));
+    11: return layout_field_11(field, rsp_header_t'(mem[127:0]));
+    12: return layout_field_12(field, device_caps_t'(mem[511:0]));
+    13: return layout_field_13(field, rx_verdict_t'(mem[1023:0]));
     default: return '0;
   endcase
 endfunction

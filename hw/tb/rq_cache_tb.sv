@@ -3,7 +3,8 @@
 // Receive queues with random doorbells (right and wrong), requests of messages of several packets, QPs that fail
 // and are reset, against rings in a model of host memory with random latency and read errors. Every WQE must come
 // once, in order, with the content of its slot: answered or flushed; nothing may be read outside a ring
-// or, after a drain, for a QP that was reset.
+// or, after a drain, for a QP that was reset. Some QPs share two SRQs: the next WQE goes to whoever asks, its ring slot is
+// posted again at once, and the QP keeps it; SRQs have limits, and are destroyed and made anew.
 
 module rq_cache_tb
   import rnic_pkg::*;
@@ -11,11 +12,19 @@ module rq_cache_tb
   parameter int unsigned DataW = 64
 );
   localparam int unsigned BytesW = DataW / 8;
-  localparam int NQ = 6;
+  localparam int NO = 6;        // QPs with a queue of their own
+  localparam int NQ = 12;       // QPs; the others use an SRQ
+  localparam int NR = 14;       // rings: of the first QPs, and from NQ on of the SRQs
 
   logic clk = 0, rst_n = 0;
   always #1 clk = !clk;
 
+  logic db_srq = 0, srq_valid = 0, srq_ready, srq_rsp_valid, lim_valid, lim_ready = 0;
+  srq_cmd_e srq_op = SrqCmdQuery;
+  srq_idx_t srq_idx = '0, lim_srqn;
+  srq_attr_t srq_attr = '0;
+  logic [15:0] srq_limit = '0;
+  srq_ctx_t srq_rsp;
   logic db_valid = 0, db_ready, err_valid = 0, err_ready;
   logic [23:0] db_qpn = '0;
   logic [15:0] db_pi = '0;
@@ -38,7 +47,7 @@ module rq_cache_tb
 
   rq_cache #(.DataW(DataW)) dut (
     .clk_i(clk), .rst_ni(rst_n),
-    .db_valid_i(db_valid), .db_ready_o(db_ready), .db_qpn_i(db_qpn), .db_pi_i(db_pi),
+    .db_valid_i(db_valid), .db_ready_o(db_ready), .db_srq_i(db_srq), .db_qpn_i(db_qpn), .db_pi_i(db_pi),
     .err_valid_i(err_valid), .err_ready_o(err_ready), .err_idx_i(err_idx),
     .qp_req_valid_o(qp_req_valid), .qp_req_ready_i(qp_req_ready), .qp_req_idx_o(qp_idx),
     .qp_rsp_valid_i(qp_rsp_valid), .qp_rsp_i(qp_rsp),
@@ -49,6 +58,10 @@ module rq_cache_tb
     .flush_valid_o(flush_valid), .flush_ready_i(flush_ready), .flush_o(flush),
     .adm_valid_i(adm_valid), .adm_ready_o(adm_ready), .adm_init_i(adm_init), .adm_qp_i(adm_qp),
     .adm_rsp_valid_o(adm_rsp_valid), .adm_rsp_o(adm_rsp),
+    .srq_cmd_valid_i(srq_valid), .srq_cmd_ready_o(srq_ready), .srq_cmd_op_i(srq_op),
+    .srq_cmd_idx_i(srq_idx), .srq_cmd_attr_i(srq_attr), .srq_cmd_limit_i(srq_limit),
+    .srq_cmd_rsp_valid_o(srq_rsp_valid), .srq_cmd_rsp_o(srq_rsp),
+    .lim_valid_o(lim_valid), .lim_ready_i(lim_ready), .lim_srqn_o(lim_srqn),
     .drain_i(drain), .drain_done_o(drain_done),
     .ev_wqe_o(ev_wqe), .ev_bad_db_o(ev_bad_db), .ev_axi_err_o(ev_axi_err), .idle_o(idle)
   );
@@ -60,18 +73,34 @@ module rq_cache_tb
 
   // ---- queue pairs and rings ----
   qp_state_e state[NQ];
-  logic [63:0] base[NQ];
-  int log_size[NQ];
-  bit stride128[NQ];
+  logic [63:0] base[NR];
+  int log_size[NR];
+  bit stride128[NR];
   logic [7:0] mem[logic [63:0]];
-  bit rd_err[NQ][64], bad[NQ][64];
-  logic [2:0] num[NQ][64];
-  logic [511:0] sges[NQ][64];
-  int sw_pi[NQ], hw_pi[NQ], db_cycle[NQ], next[NQ], n_sge;
-  bit open[NQ], flushed[NQ], told[NQ];
+  bit rd_err[NR][64], bad[NR][64];
+  logic [2:0] num[NR][64];
+  logic [511:0] sges[NR][64];
+  logic [15:0] tag[NR][64];
+  logic [23:0] pd[NR];
+  int sw_pi[NR], hw_pi[NR], db_cycle[NR], next[NR], n_sge;
+  bit open[NQ], flushed[NQ], told[NQ], last_told[NQ];
+  // WQE of an SRQ that a QP holds
+  bit h_bad[NQ];
+  logic [2:0] h_num[NQ];
+  logic [511:0] h_sges[NQ];
+  logic [15:0] h_tag[NQ];
+  // limits
+  int limit[NR], low_pi[NR], below_since[NR], n_lim;
+
+  function automatic int ring_of(int i);  // ring that QP i takes its WQEs from
+    return i < NO ? i : NQ + i % 2;
+  endfunction
+  function automatic int srqn_of(int r);
+    return r == NQ ? 5 : 63;
+  endfunction
 
   function automatic int qp_of(int i);  // numbers apart from each other
-    return i * 43 + 3;
+    return i * 21 + 3;
   endfunction
   function automatic int stride(int i);
     return stride128[i] ? 128 : 64;
@@ -81,12 +110,18 @@ module rq_cache_tb
     log_size[i] = int'($urandom() % 7);
     stride128[i] = 1'($urandom());
     base[i] = {12'h123, 20'(i), 20'h0, 12'($urandom() % 32) << 7};
+    pd[i] = 24'($urandom());
     sw_pi[i] = 0;
     hw_pi[i] = 0;
+    low_pi[i] = 0;
     next[i] = 0;
-    open[i] = 0;
-    flushed[i] = 0;
-    told[i] = 0;
+    limit[i] = 0;
+    if (i < NQ) begin
+      open[i] = 0;
+      flushed[i] = 0;
+      told[i] = 0;
+      last_told[i] = 0;
+    end
   endfunction
 
   function automatic void write_wqe(int i, int idx);
@@ -108,6 +143,7 @@ module rq_cache_tb
         default: rd_err[i][slot] = 1;
       endcase
     end
+    tag[i][slot] = bad[i][slot] ? 16'hffff : w[47:32];
     num[i][slot] = 3'(n_sge);
     sges[i][slot] = w[767:256];
     for (int k = 0; k < stride(i); k++) begin
@@ -138,17 +174,20 @@ module rq_cache_tb
           qp_rsp.rq_stride128 = stride128[i];
           qp_rsp.rq_addr = base[i];
           qp_rsp.log_rq_size = 4'(log_size[i]);
+          qp_rsp.has_srq = i >= NO;
+          qp_rsp.srqn = srq_idx_t'(srqn_of(ring_of(i)));
           qp_rsp.recv_cqn = cq_idx_t'(i + 7);
         end
       end
       qp_req_ready = go();
       ar_ready = go();
       flush_ready = go();
+      lim_ready = go();
       if (rd_beats.size() != 0 && hold_r == 0 && go()) begin
         at = rd_addr[0];
         r_valid = 1;
         r_err = 0;
-        for (int i = 0; i < NQ; i++) if (at >= base[i] && at < base[i] + 64'(stride(i) << log_size[i])) begin
+        for (int i = 0; i < NR; i++) if (at >= base[i] && at < base[i] + 64'(stride(i) << log_size[i])) begin
           slot_at = int'(at - base[i]) / stride(i);
           r_err = rd_err[i][slot_at] && (at - base[i]) % 64'(stride(i)) < 64'(BytesW);
         end
@@ -174,7 +213,7 @@ module rq_cache_tb
       if (ev_axi_err) n_rd_err++;
       if (ar_valid && ar_ready) begin
         in_ring = 0;
-        for (int i = 0; i < NQ; i++) begin
+        for (int i = 0; i < NR; i++) begin
           if (ar_addr >= base[i] && ar_addr + (64'(ar_len) + 1) * 64'(BytesW) <= base[i] + 64'(stride(i) << log_size[i])) in_ring = 1;
         end
         if (!in_ring) $fatal(1, "read of %h len %0d outside the rings", ar_addr, ar_len);
@@ -190,7 +229,9 @@ module rq_cache_tb
 
   // ---- what comes out ----
   bit fresh;
-  int n_again, n_ok, n_bad, n_none, n_gone, n_flush, n_bad_db, want_bad_db, n_multi;
+  int n_again, n_ok, n_bad, n_none, n_gone, n_flush, n_bad_db, want_bad_db, n_multi, n_shared, n_held, n_last, n_srq;
+  int rr;              // its ring
+  bit held;            // the WQE is one of an SRQ that the QP holds
   int rq_i;            // QP of the request
   bit req_busy = 0, none_ok, resetting = 0;  // a reset began, its drain is not over
   int req_cycle, slow;
@@ -202,11 +243,13 @@ module rq_cache_tb
       if (cycle - req_cycle > slow) slow = cycle - req_cycle;
       // a start while a WQE is open gives that one again
       fresh = req.start && !open[rq_i];
-      slot = (fresh ? next[rq_i] : next[rq_i] - 1) % (1 << log_size[rq_i]);
+      rr = ring_of(rq_i);
+      held = rq_i >= NO && !fresh;
+      slot = (fresh ? next[rr] : next[rr] - 1) % (1 << log_size[rr]);
       case (rsp.status)
         RqNone: begin
           n_none++;
-          if (!fresh || !none_ok) $fatal(1, "QP %0d: nothing posted, but %0d of %0d were", rq_i, next[rq_i], hw_pi[rq_i]);
+          if (!fresh || !none_ok) $fatal(1, "QP %0d: nothing posted, but %0d of %0d were", rq_i, next[rr], hw_pi[rr]);
         end
         RqGone: begin
           n_gone++;
@@ -214,32 +257,50 @@ module rq_cache_tb
         end
         default: begin
           if (flushed[rq_i]) $fatal(1, "QP %0d: answer behind a flush", rq_i);
-          if (fresh && next[rq_i] == hw_pi[rq_i]) $fatal(1, "QP %0d: WQE never posted", rq_i);
-          if (int'(rsp.index) != (fresh ? next[rq_i] : next[rq_i] - 1) % 65536) $fatal(1, "QP %0d: index %0d, want %0d", rq_i, rsp.index, next[rq_i]);
-          if ((rsp.status == RqBad) != bad[rq_i][slot]) $fatal(1, "QP %0d: status %0d of WQE %0d", rq_i, rsp.status, rsp.index);
+          if (fresh && next[rr] == hw_pi[rr]) $fatal(1, "QP %0d: WQE never posted", rq_i);
+          if (fresh && rq_i >= NO) begin
+            h_bad[rq_i] = bad[rr][slot];
+            h_num[rq_i] = num[rr][slot];
+            h_sges[rq_i] = sges[rr][slot];
+            h_tag[rq_i] = tag[rr][slot];
+            n_shared++;
+          end
+          if (held) n_held++;
+          if (rq_i < NO ? int'(rsp.index) != (fresh ? next[rr] : next[rr] - 1) % 65536 : rsp.index != h_tag[rq_i]) begin
+            $fatal(1, "QP %0d: index %0d, want %0d tag %0d", rq_i, rsp.index, next[rr], h_tag[rq_i]);
+          end
+          if (rq_i >= NO && rsp.pd != pd[rr]) $fatal(1, "QP %0d: PD", rq_i);
+          if ((rsp.status == RqBad) != (rq_i >= NO ? h_bad[rq_i] : bad[rr][slot])) $fatal(1, "QP %0d: status %0d of WQE %0d", rq_i, rsp.status, rsp.index);
           if (rsp.status == RqOk) begin
-            if (rsp.num_sge != num[rq_i][slot]) $fatal(1, "QP %0d: %0d SGEs", rq_i, rsp.num_sge);
+            if (rsp.num_sge != (rq_i >= NO ? h_num[rq_i] : num[rr][slot])) $fatal(1, "QP %0d: %0d SGEs", rq_i, rsp.num_sge);
             for (int k = 0; k < int'(rsp.num_sge); k++) begin
-              if (rsp.sge[k] !== sges[rq_i][slot][128*k+:128]) $fatal(1, "QP %0d: SGE %0d %h", rq_i, k, rsp.sge[k]);
+              if (rsp.sge[k] !== (rq_i >= NO ? h_sges[rq_i][128*k+:128] : sges[rr][slot][128*k+:128])) $fatal(1, "QP %0d: SGE %0d %h", rq_i, k, rsp.sge[k]);
             end
           end
           if (rsp.status == RqBad) n_bad++;
           else n_ok++;
           if (!fresh) n_multi++;
           if (req.start && !fresh) n_again++;
-          if (fresh) next[rq_i]++;
+          if (fresh) next[rr]++;
           open[rq_i] = !req.last;
         end
       endcase
       req_busy = 0;
     end
     if (flush_valid && flush_ready) begin
-      fi = (int'(flush.qp) - 3) / 43;
-      n_flush++;
+      fi = (int'(flush.qp) - 3) / 21;
+      n_flush += int'(!flush.last_wqe);
       if (int'(flush.qp) != qp_of(fi) || int'(flush.cqn) != fi + 7) $fatal(1, "flush of QP %0d to CQ %0d", flush.qp, flush.cqn);
       if (state[fi] != QpErr && !resetting) $fatal(1, "flush of a QP in state %0d", state[fi]);
       flushed[fi] = 1;
-      if (open[fi]) begin
+      if (flush.last_wqe) begin
+        n_last++;
+        if (fi < NO || open[fi] || last_told[fi]) $fatal(1, "QP %0d: last WQE reached, open %0d, told %0d", fi, open[fi], last_told[fi]);
+        last_told[fi] = 1;
+      end else if (fi >= NO) begin
+        if (!open[fi] || flush.index != h_tag[fi]) $fatal(1, "QP %0d: flush of tag %0d", fi, flush.index);
+        open[fi] = 0;
+      end else if (open[fi]) begin
         if (int'(flush.index) != (next[fi] - 1) % 65536) $fatal(1, "QP %0d: flush of %0d, open is %0d", fi, flush.index, next[fi] - 1);
         open[fi] = 0;
       end else begin
@@ -249,36 +310,116 @@ module rq_cache_tb
     end
   end
 
-  // ---- software and responder ----
+  bit db_taken = 0, req_taken = 0, err_taken = 0, srq_taken = 0, adm_taken = 0;
   int db_i = -1, k, room, drain_q, n_reset, n_err, q0;
   bit db_good;
+
+  // ---- limits: a doorbell is known to the block up to 200 cycles late ----
+  int ls;
+  always @(posedge clk) if (rst_n) begin
+    if (lim_valid && lim_ready) begin
+      ls = lim_srqn == 5 ? NQ : NQ + 1;
+      if (int'(lim_srqn) != srqn_of(ls) || limit[ls] == 0) $fatal(1, "limit of SRQ %0d", lim_srqn);
+      if ((cycle - db_cycle[ls] < 200 ? low_pi[ls] : hw_pi[ls]) - next[ls] - int'(req_busy && ring_of(rq_i) == ls) >= limit[ls]) $fatal(1, "limit too early: %0d of %0d", next[ls], hw_pi[ls]);
+      limit[ls] = 0;
+      n_lim++;
+    end
+    for (int r = NQ; r < NR; r++) begin
+      if (limit[r] == 0 || hw_pi[r] - next[r] >= limit[r]) below_since[r] = cycle;
+      else if (cycle - below_since[r] > 200) $fatal(1, "no limit event of SRQ %0d: %0d of %0d, limit %0d", r, next[r], hw_pi[r], limit[r]);
+    end
+  end
+
+  task automatic srq_command(srq_cmd_e op, int r, int lim);
+    int n;
+    n = 0;
+    srq_op = op;
+    srq_idx = srq_idx_t'(srqn_of(r));
+    srq_attr = '{addr: base[r][63:6], log_size: 4'(log_size[r]), stride128: stride128[r], pd: pd[r]};
+    srq_limit = 16'(lim);
+    srq_valid = 1;
+    do begin
+      @(negedge clk);
+      if (req_taken) req_valid = 0;
+      if (err_taken) err_valid = 0;
+      if (db_taken) db_valid = 0;
+      n++;
+      if (n > 2000) $fatal(1, "SRQ command not taken");
+    end while (!srq_taken);
+    srq_valid = 0;
+    if (!srq_rsp_valid) $fatal(1, "SRQ command not answered");
+    n_srq++;
+  endtask
+
+  // All QPs of an SRQ go; then it is destroyed, nothing of it is read any more, and it is made anew.
+  task automatic remake_srq(int r);
+    int n;
+    for (int i = NO; i < NQ; i++) if (ring_of(i) == r) reset_qp(i);
+    srq_command(SrqCmdDestroy, r, 0);
+    if (!srq_rsp.exists) $fatal(1, "SRQ did not exist");
+    n = 0;
+    drain = 1;
+    do begin
+      @(negedge clk);
+      n++;
+      if (n > 5000) $fatal(1, "drain not done");
+    end while (!drain_done);
+    for (int k = 0; k < rd_addr.size(); k++) begin
+      if (rd_addr[k] >= base[r] && rd_addr[k] < base[r] + 64'h100000) $fatal(1, "reads of a destroyed SRQ");
+    end
+    drain = 0;
+    // a doorbell of an SRQ that does not exist
+    db_i = r;
+    db_srq = 1;
+    db_good = 0;
+    db_qpn = 24'(srqn_of(r));
+    db_pi = 16'(hw_pi[r] + 1);
+    db_valid = 1;
+    want_bad_db++;
+    do @(negedge clk); while (!db_taken);
+    db_valid = 0;
+    repeat (20) @(negedge clk);
+    srq_command(SrqCmdQuery, r, 0);
+    if (srq_rsp.exists) $fatal(1, "SRQ still exists");
+    fresh_qp(r);
+    srq_command(SrqCmdCreate, r, 0);
+  endtask
+
+  // ---- software and responder ----
   task automatic doorbell_step();
     if (db_valid) begin
       if (db_taken) begin
         db_valid = 0;
       end
     end else if ($urandom() % 12 == 0) begin
-      db_i = int'($urandom() % NQ);
-      room = (1 << log_size[db_i]) - (sw_pi[db_i] - next[db_i] + int'(open[db_i]));
+      db_i = int'($urandom() % NR);
+      db_srq = db_i >= NQ;
+      room = (1 << log_size[db_i]) - (sw_pi[db_i] - next[db_i] + int'(!db_srq && open[db_i]));
       k = int'($urandom() % 10);
-      db_good = state[db_i] != QpReset;
-      db_qpn = QpnBase + 24'(qp_of(db_i));
-      if (k == 0 && db_good) begin  // too far, or backwards
+      db_good = db_srq || state[db_i] != QpReset;
+      db_qpn = db_srq ? 24'(srqn_of(db_i)) : QpnBase + 24'(qp_of(db_i));
+      if (!db_srq && db_i >= NO) begin  // has no queue
+        db_good = 0;
+        db_pi = 16'($urandom() % 4);
+        if (k > 2) db_pi = 16'd0;
+      end else if (k == 0 && db_good) begin  // too far, or backwards
         db_good = 0;
         db_pi = 16'($urandom() % 2 == 0 ? hw_pi[db_i] + 3000 : hw_pi[db_i] - 1 - int'($urandom() % 1000));
       end else if (k == 1) begin
         db_good = 0;
         db_qpn = $urandom() % 2 == 0 ? 24'd1 : QpnBase + 24'd1000;
         if ($urandom() % 2 == 0) db_qpn = QpnBase + 24'd2;
+        if (db_srq) db_qpn = $urandom() % 2 == 0 ? 24'd64 + db_qpn : 24'd7;
         db_pi = 16'd1;
       end else begin
         k = room == 0 ? 0 : int'($urandom() % 32'(room + 1));
-        if (state[db_i] == QpReset) k = 1;
+        if (!db_srq && state[db_i] == QpReset) k = 1;
         else for (int n = 0; n < k; n++) write_wqe(db_i, sw_pi[db_i] + n);
         db_pi = 16'(sw_pi[db_i] + k);
         if (db_good) sw_pi[db_i] += k;
       end
       if (db_good) begin
+        if (cycle - db_cycle[db_i] >= 200) low_pi[db_i] = hw_pi[db_i];
         hw_pi[db_i] = sw_pi[db_i];
         db_cycle[db_i] = cycle;
       end else begin
@@ -287,12 +428,14 @@ module rq_cache_tb
       db_valid = 1;
     end
   endtask
-  bit db_taken = 0, req_taken = 0, err_taken = 0;
   always @(posedge clk) begin
     db_taken = db_valid && db_ready;
     if (db_taken && db_good) db_cycle[db_i] = cycle;
     req_taken = req_valid && req_ready;
     err_taken = err_valid && err_ready;
+    adm_taken = adm_valid && adm_ready;
+    srq_taken = srq_valid && srq_ready;
+    if (srq_taken && srq_op inside {SrqCmdCreate, SrqCmdLimit}) limit[int'(srq_idx) == 5 ? NQ : NQ + 1] = int'(srq_limit);
   end
 
   task automatic request_step(int percent);
@@ -302,9 +445,11 @@ module rq_cache_tb
       rq_i = int'($urandom() % NQ);
       if (state[rq_i] != QpReset) begin
         req.qp = qp_idx_t'(qp_of(rq_i));
+        req.has_srq = rq_i >= NO;
+        req.srqn = srq_idx_t'(req.has_srq ? srqn_of(ring_of(rq_i)) : int'($urandom() % 64));
         req.start = !open[rq_i] || $urandom() % 4 == 0;
         req.last = $urandom() % 3 != 0;
-        none_ok = next[rq_i] == hw_pi[rq_i] || cycle - db_cycle[rq_i] < 200;
+        none_ok = next[ring_of(rq_i)] == hw_pi[ring_of(rq_i)] || cycle - db_cycle[ring_of(rq_i)] < 200;
         req_valid = 1;
         req_busy = 1;
         req_cycle = cycle;
@@ -349,7 +494,7 @@ module rq_cache_tb
         if (n > 5000) $fatal(1, "drain not done");
       end while (!drain_done);
       for (int r = 0; r < rd_addr.size(); r++) begin
-        if (rd_addr[r] >= base[i] && rd_addr[r] < base[i] + 64'h100000) $fatal(1, "reads of a QP in RESET after a drain");
+        if (i < NO && rd_addr[r] >= base[i] && rd_addr[r] < base[i] + 64'h100000) $fatal(1, "reads of a QP in RESET after a drain");
       end
     end
     drain = 0;
@@ -368,26 +513,26 @@ module rq_cache_tb
     adm_init = init;
     adm_qp = qp_idx_t'(qp_of(i));
     do begin
-      @(posedge clk);
+      @(negedge clk);
+      if (req_taken) req_valid = 0;
+      if (err_taken) err_valid = 0;
+      if (db_taken) db_valid = 0;
       n++;
       if (n > 2000) $fatal(1, "admin not taken");
-    end while (!adm_ready);
-    @(negedge clk);
-    if (req_taken) req_valid = 0;
-    if (err_taken) err_valid = 0;
-    if (db_taken) db_valid = 0;
+    end while (!adm_taken);
     adm_valid = 0;
     if (!adm_rsp_valid) $fatal(1, "admin not answered");
   endtask
 
-  int cycles = 60000, first;
+  int cycles = 90000, first;
   initial begin
-    for (int i = 0; i < NQ; i++) begin
+    for (int i = 0; i < NR; i++) begin
       fresh_qp(i);
-      state[i] = QpReset;
+      if (i < NQ) state[i] = QpReset;
     end
     repeat (4) @(negedge clk);
     rst_n = 1;
+    for (int r = NQ; r < NR; r++) srq_command(SrqCmdCreate, r, 0);
     // the rings are made before anything is asked
     for (int i = 0; i < NQ; i++) state[i] = qp_state_e'(1 + i % 4);
     for (int n = 0; n < cycles; n++) begin
@@ -396,6 +541,22 @@ module rq_cache_tb
       doorbell_step();
       request_step((n / 5000) % 2 == 0 ? 60 : 5);
       fail_step();
+      if ($urandom() % 100 == 0) begin
+        q0 = NQ + int'($urandom() % 2);
+        if (limit[q0] == 0) begin
+          srq_command(SrqCmdLimit, q0, int'($urandom() % 12));
+          if (srq_rsp.limit != 0) $fatal(1, "limit still set");
+        end else begin
+          srq_command(SrqCmdQuery, q0, 0);
+          if (srq_rsp.limit != 16'(limit[q0]) && srq_rsp.limit != 0) $fatal(1, "limit %0d, want %0d", srq_rsp.limit, limit[q0]);
+        end
+        if (!srq_rsp.exists || srq_rsp.attr != srq_attr || 16'(srq_rsp.ci - 16'(next[q0])) > 1 ||
+            16'(16'(hw_pi[q0]) - srq_rsp.pi) > 64) $fatal(1, "SRQ %p", srq_rsp);
+      end
+      if ($urandom() % 4000 == 0 && !req_busy && !db_valid && !err_valid) begin
+        repeat (60) @(negedge clk);
+        remake_srq(NQ + int'($urandom() % 2));
+      end
       if ($urandom() % 300 == 0 && !req_busy && !db_valid && !err_valid) begin
         q0 = int'($urandom() % NQ);
         if (state[q0] == QpErr || $urandom() % 8 == 0) begin
@@ -433,18 +594,21 @@ module rq_cache_tb
       if (first > 20000) $fatal(1, "does not come to rest");
     end
     for (int i = 0; i < NQ; i++) begin
-      if (open[i] || next[i] != hw_pi[i]) $fatal(1, "QP %0d: %0d of %0d done, open %0d", i, next[i], hw_pi[i], open[i]);
+      if (open[i] || (i < NO && next[i] != hw_pi[i])) $fatal(1, "QP %0d: %0d of %0d done, open %0d", i, next[i], hw_pi[i], open[i]);
+      if (i >= NO && !last_told[i]) $fatal(1, "QP %0d: last WQE reached not told", i);
       administer(i, 0);
-      if (adm_rsp.pi != 16'(hw_pi[i]) || adm_rsp.ci != 16'(next[i])) $fatal(1, "QP %0d: query %p", i, adm_rsp);
+      if (i < NO && adm_rsp.pi != 16'(hw_pi[i]) || i < NO && adm_rsp.ci != 16'(next[i]) || adm_rsp.open) $fatal(1, "QP %0d: query %p", i, adm_rsp);
     end
     if (n_bad_db != want_bad_db) $fatal(1, "%0d bad doorbells, want %0d", n_bad_db, want_bad_db);
     if (n_ok < 1000 || n_multi < 300 || n_again < 50 || n_bad < 50 || n_none < 100 || n_gone < 20 || n_flush < 200 ||
-        n_reset < 20 || n_err < 10 || n_rd_err < 10 || want_bad_db < 50) begin
+        n_reset < 20 || n_err < 10 || n_rd_err < 10 || want_bad_db < 50 || n_shared < 500 || n_held < 150 ||
+        n_last < 20 || n_lim < 30 || n_srq < 100) begin
+      $display("shared %0d held %0d last %0d limits %0d commands %0d", n_shared, n_held, n_last, n_lim, n_srq);
       $fatal(1, "corner not reached: ok %0d multi %0d bad %0d none %0d gone %0d flush %0d reset %0d err %0d rd %0d db %0d",
              n_ok, n_multi, n_bad, n_none, n_gone, n_flush, n_reset, n_err, n_rd_err, want_bad_db);
     end
-    $display("PASS %0d WQEs, %0d malformed, %0d times none, %0d flushed, %0d reads (%0d open), %0d resets, slowest answer %0d",
-             n_ok, n_bad, n_none, n_flush, n_read, max_open, n_reset, slow);
+    $display("PASS %0d WQEs (%0d of SRQs, %0d times held), %0d limits, %0d times last, %0d malformed, %0d times none, %0d flushed, %0d reads (%0d open), %0d resets, slowest answer %0d",
+             n_ok, n_shared, n_held, n_lim, n_last, n_bad, n_none, n_flush, n_read, max_open, n_reset, slow);
     $finish;
   end
 endmodule

@@ -33,6 +33,7 @@ module rx_payload_writer_tb
   ack_t ack;
   logic cqe_valid, cqe_ready = 0, ev_send;
   cqe_ev_t cqe;
+  logic bar_done;
   qp_idx_t qp_err_idx;
   logic ev_bytes_valid, ev_message, ev_axi_err, ev_nak_op, ev_stall, drain = 0, drain_done, idle;
   logic [12:0] ev_bytes;
@@ -48,7 +49,7 @@ module rx_payload_writer_tb
     .ack_valid_o(ack_valid), .ack_o(ack),
     .cqe_valid_o(cqe_valid), .cqe_ready_i(cqe_ready), .cqe_o(cqe),
     .qp_err_valid_o(qp_err_valid), .qp_err_ready_i(qp_err_ready), .qp_err_idx_o(qp_err_idx),
-    .ev_bytes_valid_o(ev_bytes_valid), .ev_bytes_o(ev_bytes), .ev_message_o(ev_message), .ev_send_o(ev_send),
+    .bar_done_o(bar_done), .ev_bytes_valid_o(ev_bytes_valid), .ev_bytes_o(ev_bytes), .ev_message_o(ev_message), .ev_send_o(ev_send),
     .ev_axi_err_o(ev_axi_err), .ev_nak_op_o(ev_nak_op), .ev_stall_o(ev_stall),
     .drain_i(drain), .drain_done_o(drain_done), .idle_o(idle)
   );

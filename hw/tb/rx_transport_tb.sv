@@ -42,6 +42,12 @@ module rx_transport_tb
   rsp_query_t adm_rsp;
   logic [4:0] ev;
 
+  // keys to invalidate: odd ones are wrong
+  logic chg_valid, chg_ready = 0, chg_rsp_valid = 0, bar_valid = 0, bar_ready;
+  mr_change_t chg, chg_now;
+  mr_result_e chg_rsp = MrDone;
+  int chg_wait = 0, n_chg, want_chg, n_bar, want_bar;
+  bit bar_taken = 0;
   rx_transport dut (
     .clk_i(clk), .rst_ni(rst_n), .coalesce_i(coalesce),
     .meta_valid_i(meta_valid), .meta_ready_o(meta_ready), .meta_i(meta),
@@ -58,6 +64,8 @@ module rx_transport_tb
     .rq_adm_valid_o(rq_adm_valid), .rq_adm_ready_i(rq_adm_ready), .rq_adm_init_o(rq_adm_init),
     .rq_adm_qp_o(rq_adm_qp), .rq_adm_rsp_valid_i(rq_adm_rsp_valid), .rq_adm_rsp_i(rq_adm_rsp),
     .wr_valid_o(wr_valid), .wr_ready_i(wr_ready), .wr_o(wr),
+    .chg_valid_o(chg_valid), .chg_ready_i(chg_ready), .chg_o(chg), .chg_rsp_valid_i(chg_rsp_valid),
+    .chg_rsp_i(chg_rsp), .bar_valid_i(bar_valid), .bar_ready_o(bar_ready),
     .ackrx_valid_o(ackrx_valid), .ackrx_ready_i(ackrx_ready), .ackrx_o(ackrx),
     .qp_err_valid_o(err_valid), .qp_err_ready_i(err_ready), .qp_err_idx_o(err_idx),
     .adm_valid_i(adm_valid), .adm_ready_o(adm_ready), .adm_i(adm),
@@ -107,6 +115,7 @@ module rx_transport_tb
     p.seq = gen_total;
     p.r.status = isbad ? RqBad : RqOk;
     p.r.index = 16'(rq_index[q]);
+    p.r.pd = qps[q].has_srq ? 24'd55 : 24'($urandom());
     p.r.num_sge = 3'(num);
     p.r.sge = {s3, s2, s1, s0};
     rq_index[q]++;
@@ -121,6 +130,7 @@ module rx_transport_tb
     int q;
     q = int'(r.qp);
     n_req++;
+    if (r.has_srq != qps[q].has_srq || (r.has_srq && r.srqn != qps[q].srqn)) $fatal(1, "QP %0d: SRQ %0d", q, r.srqn);
     rq_next = {($bits(rq_rsp_t) / 32 + 1) {$urandom()}};
     if (rq_gone[q]) rq_next.status = RqGone;
     else if (r.start) begin
@@ -168,7 +178,7 @@ module rx_transport_tb
       if (rq_adm_wait > 0) begin
         rq_adm_wait = 0;
         rq_adm_rsp_valid = 1;
-        rq_adm_rsp = '{pi: 16'h1234, ci: {8'h56, rq_adm_qp}};
+        rq_adm_rsp = '{open: 1'b1, pi: 16'h1234, ci: {8'h56, rq_adm_qp}};
       end
       if (flush_taken) flush_valid = 0;
       if (!flush_valid && flush_todo.size() != 0) begin
@@ -252,7 +262,12 @@ module rx_transport_tb
         n_meta++;
         taken_total++;
       end
-      if (wr_valid && wr_ready) begin
+      if (wr_valid && wr_ready && wr.barrier) begin
+        n_bar++;
+        w5 = '0;
+        w5.barrier = 1;
+        if (wr !== w5) $fatal(1, "barrier %p", wr);
+      end else if (wr_valid && wr_ready) begin
         n_wr++;
         last_wr = wr;
         if (wr.has_cqe && wr.cqe.status == 8'd5) begin
@@ -262,6 +277,7 @@ module rx_transport_tb
           w5 = '0;
           w5.qp = f5.qp;
           w5.has_cqe = 1;
+          w5.cqe.last_wqe = f5.last_wqe;
           w5.cqe.cqn = f5.cqn;
           w5.cqe.qp = f5.qp;
           w5.cqe.index = f5.index;
@@ -311,6 +327,27 @@ module rx_transport_tb
         end
         void'(exp_drop.pop_front());
       end
+    end
+  end
+
+  always @(posedge clk) if (rst_n) begin
+    if (chg_valid && chg_ready) begin
+      n_chg++;
+      chg_now = chg;
+      chg_wait = 2 + (stall == 0 ? 0 : int'($urandom() % 10));
+      if (chg.op != MrInvalidateRemote || chg.pd != qps[chg.qp].pd) $fatal(1, "change %p", chg);
+    end
+    bar_taken = bar_valid && bar_ready;
+  end
+  always @(negedge clk) if (rst_n) begin
+    chg_rsp_valid = chg_wait == 1;
+    chg_rsp = chg_wait != 1 ? mr_result_e'($urandom() % 3) : !chg_now.key[0] ? MrDone : chg_now.key[1] ? MrBadKey : MrNotBound;
+    if (chg_wait > 0) chg_wait--;
+    chg_ready = chg_wait == 0 && go();
+    if (bar_taken) bar_valid = 0;
+    else if (!bar_valid && todo.size() > 3 && $urandom() % 100 == 0) begin
+      bar_valid = 1;
+      want_bar++;
     end
   end
 
@@ -390,7 +427,7 @@ module rx_transport_tb
     bit keep;
     int q, op, reason;
     longint ahead, mtu, len, total;
-    bit uc, ud, takes, is_req, is_rsp, is_write, is_send, imm, first, middle, last, only, seq_ok, len_ok, stream;
+    bit uc, ud, takes, is_req, is_rsp, is_write, is_send, imm, inv, first, middle, last, only, seq_ok, len_ok, stream;
     longint pos, want, skip, n;
     int fault;
     rq_sge_t g;
@@ -416,12 +453,13 @@ module rx_transport_tb
     reason = -1;
     parts.delete();
     is_rsp = m.opcode inside {[8'h0d : 8'h12]};
-    is_send = op <= 'h05;
+    inv = op == 'h16 || op == 'h17;
+    is_send = op <= 'h05 || inv;
     is_write = op >= 'h06 && op <= 'h0b;
     first = op == 'h00 || op == 'h06;
     middle = op == 'h01 || op == 'h07;
-    last = op == 'h02 || op == 'h03 || op == 'h08 || op == 'h09;
-    only = op == 'h04 || op == 'h05 || op == 'h0a || op == 'h0b;
+    last = op == 'h02 || op == 'h03 || op == 'h08 || op == 'h09 || op == 'h16;
+    only = op == 'h04 || op == 'h05 || op == 'h0a || op == 'h0b || op == 'h17;
     imm = op == 'h03 || op == 'h05 || op == 'h09 || op == 'h0b;
     is_req = op <= 'h0c || op == 'h13 || op == 'h14 || op == 'h16 || op == 'h17;
     if (q >= 0 && q < 256) a = qps[q];
@@ -526,7 +564,7 @@ module rx_transport_tb
               end else begin
                 n = longint'(g.length) - skip;
                 if (n > want) n = want;
-                if (!ref_access(g.lkey, a.pd, g.addr + 64'(skip), n, 0)) fault = 4;
+                if (!ref_access(g.lkey, a.has_srq ? r_wqe[q].r.pd : a.pd, g.addr + 64'(skip), n, 0)) fault = 4;
                 w = '0;
                 w.qp = qp_idx_t'(q);
                 w.has_payload = 1;
@@ -541,11 +579,16 @@ module rx_transport_tb
             if (fault == 0 && want > 0) fault = 1;
           end
           if ((is_send || imm) && r_wqe[q].bad) fault = 2;
+          if (fault == 0 && inv) begin
+            want_chg++;
+            if (m.rkey[0]) fault = 6;
+          end
           if (keep && fault == 1) begin
             exp_drop.push_back(18);
             n_kept++;
           end else if (fault != 0) begin
-            refuse_recv(q, m, fault == 1 ? 'h61 : 'h63, fault == 1 ? 8 : 10, fault, is_send);
+            refuse_recv(q, m, fault == 1 ? 'h61 : fault == 6 ? 'h62 : 'h63, fault == 1 ? 8 : fault == 6 ? 9 : 10,
+                        fault == 6 ? 9 : fault, is_send);
             n_fault[3'(fault)]++;
           end else begin
             stream = len != 0;
@@ -592,6 +635,8 @@ module rx_transport_tb
               if (m.raw) n_raw++;
               w.cqe.with_grh = ud;
               w.cqe.with_imm = imm;
+              w.cqe.with_inv = inv;
+              if (inv) w.cqe.imm = m.rkey;
               if (imm) w.cqe.imm = {m.imm[7:0], m.imm[15:8], m.imm[23:16], m.imm[31:24]};
               w.cqe.solicited = m.solicited;
             end
@@ -619,7 +664,7 @@ module rx_transport_tb
   task automatic settle(string what);
     int n;
     n = 0;
-    while (todo.size() != 0 || meta_valid || !idle || flush_valid || flush_todo.size() != 0) begin
+    while (todo.size() != 0 || meta_valid || !idle || bar_valid || flush_valid || flush_todo.size() != 0) begin
       @(negedge clk);
       n++;
       if (n > 200000) $fatal(1, "%s: does not come to rest", what);
@@ -651,7 +696,7 @@ module rx_transport_tb
       n++;
       if (n > 10000) $fatal(1, "admin request not answered");
     end
-    if (adm_rsp.rq != {16'h1234, 8'h56, 8'(q)}) $fatal(1, "admin answer %p", adm_rsp);
+    if (adm_rsp.rq != {1'b1, 16'h1234, 8'h56, 8'(q)}) $fatal(1, "admin answer %p", adm_rsp);
   endtask
 
   // A new connection of QP q.
@@ -692,7 +737,7 @@ module rx_transport_tb
 
   typedef enum logic [5:0] {
     Fresh, Silent, Fatal, Good, Dup, NakSeq, Forward, Query, Recv, Rnr, NoWqe, FatalRecv, Post, SetGone,
-    SetQpState, SetQpType, SetQpQkey, SetQpGsi, SetGsi, SetRaw, SetQpPkey, SetQpWrite,
+    SetQpState, SetQpType, SetQpQkey, SetQpGsi, SetGsi, SetRaw, SetQpPkey, SetQpWrite, SetQpSrq,
     SetMrLength, SetMrPd, SetMrWrite, SetMrLocal, SetMrValid, SetCoalesce
   } kind_e;
   typedef struct packed {
@@ -1115,6 +1160,29 @@ module rx_transport_tb
     begin make(8'h00, 24'hfffffe, 256); good(p, Iova, 0, 0); end
     begin make(8'h03, 24'hffffff, 5); done(p, Iova + 64'h8000, 261, 0); end
 
+    fresh("SEND with invalidate");
+    recv(1, 100, 0, 0);
+    recv(2, 256, 100, 0);
+    recv(0, 0, 0, 0);
+    recv(1, 100, 0, 0);
+    make(8'h17, 24'hfffffe, 100);
+    m = p;
+    m.rkey = 32'hcafe0000;
+    done(m, Iova, 100, 0);
+    begin make(8'h00, 24'hffffff, 256); good(p, Iova, 1, 0); end
+    make(8'h16, 24'h000000, 30);
+    m = p;
+    m.rkey = 32'h00000302;
+    done(m, Iova + 64'h8000, 286, 0);
+    make(8'h17, 24'h000001, 0);
+    m = p;
+    m.rkey = 32'h2;
+    done(m, 0, 0, 0);
+    make(8'h17, 24'h000002, 8);
+    m = p;
+    m.rkey = 32'h3;
+    fatal_recv(m, 'h62, 9);
+
     fresh("WRITE with immediate");
     recv(0, 0, 0, 0);
     recv(0, 0, 0, 0);
@@ -1179,6 +1247,20 @@ module rx_transport_tb
     recv(1, 8, 0, 0);
     set(SetMrValid, 64'(0));
     begin make(8'h04, 24'hfffffe, 0); done(p, 0, 0, 0); end
+    fresh("SRQ: its PD counts for SGEs, the QP's for rkeys");
+    set(SetQpSrq, 64'h7e);
+    recv(2, 200, 200, 0);
+    recv(1, 200, 0, 0);
+    begin make(8'h0a, 24'hfffffe, 8); good(p, Iova, 1, 0); end
+    set(SetMrPd, 64'(24'd55));
+    begin make(8'h00, 24'hffffff, 256); good(p, Iova + 64'h8000, 1, 0); end
+    begin make(8'h02, 24'h000000, 20); done(p, Iova + 64'h8000 + 56, 276, 0); end
+    set(SetMrPd, 64'(24'd9));
+    begin make(8'h04, 24'h000001, 8); fatal_recv(p, 'h63, 4); end
+    fresh("SRQ: rkey of its PD");
+    set(SetQpSrq, 64'h40);
+    set(SetMrPd, 64'(24'd55));
+    begin make(8'h0a, 24'hfffffe, 8); fatal_nak(p, 'h62, 9); end
     fresh("malformed WQE");
     recv(1, 8, 0, 1);
     begin make(8'h04, 24'hfffffe, 0); fatal_recv(p, 'h63, 2); end
@@ -1361,7 +1443,7 @@ module rx_transport_tb
     begin make(8'h0a, 24'hfffffe, 8); fatal_nak(p, 'h61, 8); end
 
     for (int op = 0; op < n256; op++) begin
-      if (op inside {'h0c, 'h13, 'h14, 'h16, 'h17}) begin
+      if (op inside {'h0c, 'h13, 'h14}) begin
         fresh("refused request");
         begin make(8'(op), 24'hfffffe, 8); fatal_nak(p, 'h61, 7); end
       end
@@ -1564,6 +1646,7 @@ module rx_transport_tb
           raw_idx = t.a[7:0];
         end
         SetQpPkey: qps[Q].pkey = t.a[15:0];
+        SetQpSrq: {qps[Q].has_srq, qps[Q].srqn} = t.a[6:0];
         SetQpWrite: qps[Q].remote_write = t.a[0];
         SetMrLength: mrs[3].length = t.a;
         SetMrPd: mrs[3].pd = t.a[23:0];
@@ -1597,8 +1680,10 @@ module rx_transport_tb
                    last_wr.cqe.cqn == 8'h77 && last_wr.cqe.src_qp == (qps[Q].qp_type == QpTypeUd ? t.m.src_qp : t.m.raw ? 24'd0 : 24'h445566) &&
                    last_wr.cqe.with_grh == (qps[Q].qp_type == QpTypeUd) &&
                    int'(last_wr.cqe.index) == (rq_index[Q] - rqs[Q].size() - 1) % 65536 &&
-                   last_wr.cqe.opcode == (t.m.raw || t.m.opcode[4:0] < 5'h06 ? 8'd128 : 8'd129) &&
-                   last_wr.cqe.with_imm == (t.m.opcode[0] && !t.m.raw) &&
+                   last_wr.cqe.opcode == (t.m.raw || t.m.opcode[4:0] < 5'h06 || t.m.opcode[4] ? 8'd128 : 8'd129) &&
+                   last_wr.cqe.with_imm == (t.m.opcode[0] && !t.m.raw && !t.m.opcode[4]) &&
+                   last_wr.cqe.with_inv == (t.m.opcode[4] && !t.m.raw) &&
+                   (!t.m.opcode[4] || t.m.raw || last_wr.cqe.imm == t.m.rkey) &&
                    (t.m.imm == 0 || t.m.raw || last_wr.cqe.imm == {t.m.imm[7:0], t.m.imm[15:8], t.m.imm[23:16],
                                                         t.m.imm[31:24]}) &&
                    last_wr.cqe.solicited == (t.m.solicited && !t.m.raw) && last_wr.has_payload == (t.m.payload_len != 0 || qps[Q].qp_type == QpTypeUd) &&
@@ -1661,7 +1746,8 @@ module rx_transport_tb
     for (int i = 0; i < 4; i++) begin
       len = $urandom() % 4 == 0 ? 0 : $urandom() % 3 == 0 ? int'($urandom() % 20) : int'($urandom() % 3000);
       if (i == num - 1 && (!wrong || $urandom() % 8 != 0)) len = 13000 + int'($urandom() % 100);
-      one = sge_of(mrs[i].va + 64'($urandom() % 16000), len, {14'd0, 10'(i), 8'(mrs[i].variant)});
+      one = sge_of(mrs[i].va + 64'($urandom() % 16000), len,
+                   {14'd0, 10'(qps[q].has_srq ? i + 4 : i), 8'(mrs[i].variant)});
       if (wrong && $urandom() % 30 == 0) one = one ^ (128'd1 << 96);
       if (wrong && $urandom() % 30 == 0) one = one ^ (128'd1 << 62);
       g[2'(i)] = one;
@@ -1724,6 +1810,10 @@ module rx_transport_tb
       if (len > mtu) len = mtu;
     end
     if (p.opcode inside {8'h02, 8'h04, 8'h08, 8'h0a} && recv_too && $urandom() % 3 == 0) p.opcode += 8'd1;
+    else if (p.opcode inside {8'h02, 8'h04} && qps[q].qp_type == QpTypeRc && $urandom() % 4 == 0) begin
+      p.opcode = p.opcode == 8'h02 ? 8'h16 : 8'h17;
+      p.rkey[0] = $urandom() % 32 == 0;
+    end
     p.qkey = qps[q].qkey;
     p.src_qp = 24'($urandom());
     p.ip_head = {$urandom(), $urandom(), $urandom()};
@@ -1800,6 +1890,8 @@ module rx_transport_tb
       mrs[i].va = {$urandom(), $urandom()} >> 1;
       mrs[i].length = 64'd30000 + 64'($urandom() % 100000);
       mrs[i].iova = {$urandom(), $urandom()};
+      mrs[i+4] = mrs[i];
+      mrs[i+4].pd = 24'd55;
     end
     for (int i = 0; i < n8; i++) begin
       q = i * 31;
@@ -1817,6 +1909,8 @@ module rx_transport_tb
       qps[q].pd = 24'd77;
       qps[q].pkey = 16'hffff;
       qps[q].recv_cqn = cq_idx_t'($urandom());
+      qps[q].has_srq = i % 3 == 2;
+      qps[q].srqn = srq_idx_t'($urandom());
       qps[q].dest_qpn = 24'($urandom());
       qps[q].min_rnr_timer = 5'($urandom());
       qps[q].ipv6 = 1'($urandom());
@@ -1838,7 +1932,7 @@ module rx_transport_tb
       endcase
       random_packet(q, round % 4 == 0 || round >= 120 ? 0 : 12, round < 120 && round % 3 != 1);
       if (round < 120 && $urandom() % 20 == 0) begin
-        some_flush = $urandom();
+        some_flush = {$urandom(), $urandom()};
         flush_todo.push_back(some_flush);
         exp_flush.push_back(some_flush);
       end
@@ -1898,7 +1992,7 @@ module rx_transport_tb
     for (int i = 0; i < 14; i++) begin
       if (i != 11 && seen_drop[i] < 4) $fatal(1, "drop %0d: seen %0d", i, seen_drop[i]);
     end
-    if (n_rnr < 100 || n_fault[1] < 20 || n_fault[2] < 10 || n_fault[4] < 20 || n_split < 200 || n_cqe < 1000 ||
+    if (n_rnr < 100 || n_fault[1] < 20 || n_fault[2] < 10 || n_fault[4] < 20 || n_fault[6] < 10 || n_chg != want_chg || n_chg < 300 || n_bar < 100 || n_split < 200 || n_cqe < 1000 ||
         n_flushed < 200 || n_uc < 1000 || n_uc_none < 20 || n_again < 20 || n_ud < 500 || n_raw < 40 || n_kept < 20 || seen_drop[14] < 10 || seen_drop[15] < 10 || seen_drop[16] < 10 ||
         seen_drop[17] < 10) begin
       $display("UC %0d, without receive %0d, again %0d, UD %0d, raw %0d, kept %0d, drops %0d %0d %0d %0d", n_uc, n_uc_none, n_again, n_ud,

@@ -87,7 +87,7 @@ module rnic_csr
   endfunction
 
   function automatic logic db_hit(input logic [11:0] offset);
-    return offset inside {12'h000, 12'h008, 12'h010, 12'h018};
+    return offset inside {12'h000, 12'h008, 12'h010, 12'h018, 12'h020};
   endfunction
 
   // ---- write channel --------------------------------------------------------------------------
@@ -277,6 +277,8 @@ module rnic_csr
           events_clear.bad_doorbell = w_data_q[36] & wr_mask[36];
           events_clear.cmd_error = w_data_q[37] & wr_mask[37];
           events_clear.eq_overrun = w_data_q[38] & wr_mask[38];
+          events_clear.srq_limit = w_data_q[48] & wr_mask[48];
+          events_clear.last_wqe = w_data_q[49] & wr_mask[49];
         end
         default: ;
       endcase
@@ -400,6 +402,8 @@ module rnic_csr
           group0_q[36] <= events_q.bad_doorbell;
           group0_q[37] <= events_q.cmd_error;
           group0_q[38] <= events_q.eq_overrun;
+          group0_q[48] <= events_q.srq_limit;
+          group0_q[49] <= events_q.last_wqe;
         end
         4'h8: begin
           group0_q[47:0] <= reg_q.mac_addr.addr;

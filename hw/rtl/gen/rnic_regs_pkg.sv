@@ -10,7 +10,7 @@
 package rnic_regs_pkg;
 
   // Hash over the register map and the layouts, as in register layout_hash.
-  localparam logic [31:0] LayoutHash = 32'h13d5daa7;
+  localparam logic [31:0] LayoutHash = 32'h426790b1;
 
   // ---- enums ----------------------------------------------------------------------------------
   // drop_reason: Verdict of the receive front end on one frame, in order of precedence: the first
@@ -135,6 +135,9 @@ package rnic_regs_pkg;
   localparam logic [7:0] CmdOpcodeCreateMr    = 8'd16;
   localparam logic [7:0] CmdOpcodeQueryMr     = 8'd17;
   localparam logic [7:0] CmdOpcodeDestroyMr   = 8'd18;
+  localparam logic [7:0] CmdOpcodeCreateMw    = 8'd20;
+  localparam logic [7:0] CmdOpcodeQueryMw     = 8'd22;
+  localparam logic [7:0] CmdOpcodeDestroyMw   = 8'd21;
   localparam logic [7:0] CmdOpcodeCreateCq    = 8'd32;
   localparam logic [7:0] CmdOpcodeQueryCq     = 8'd33;
   localparam logic [7:0] CmdOpcodeDestroyCq   = 8'd34;
@@ -149,6 +152,10 @@ package rnic_regs_pkg;
   localparam logic [7:0] CmdOpcodeCreateAh    = 8'd80;
   localparam logic [7:0] CmdOpcodeQueryAh     = 8'd81;
   localparam logic [7:0] CmdOpcodeDestroyAh   = 8'd82;
+  localparam logic [7:0] CmdOpcodeCreateSrq   = 8'd96;
+  localparam logic [7:0] CmdOpcodeModifySrq   = 8'd97;
+  localparam logic [7:0] CmdOpcodeQuerySrq    = 8'd98;
+  localparam logic [7:0] CmdOpcodeDestroySrq  = 8'd99;
 
   // cmd_status
   localparam logic [7:0] CmdStatusOk        = 8'd0;
@@ -185,6 +192,10 @@ package rnic_regs_pkg;
   localparam logic [7:0] CmdSyndromeCqModeration = 8'd20;
   localparam logic [7:0] CmdSyndromeRawPacket    = 8'd25;
   localparam logic [7:0] CmdSyndromeGsi          = 8'd24;
+  localparam logic [7:0] CmdSyndromeSrqn         = 8'd32;
+  localparam logic [7:0] CmdSyndromeSrqAddr      = 8'd33;
+  localparam logic [7:0] CmdSyndromeSrqSize      = 8'd34;
+  localparam logic [7:0] CmdSyndromeSrqLimit     = 8'd35;
 
   // eqe_type: What an EQE tells. Completion events go to the EQ of the CQ, all others to EQ 0.
   localparam logic [7:0] EqeTypeCompletion  = 8'd1;
@@ -212,7 +223,7 @@ package rnic_regs_pkg;
   localparam logic [16:0] CsrVersionOffset = 17'h00004;
   localparam logic [31:0] CsrVersionReset = 32'h1;
   localparam logic [16:0] CsrLayoutHashOffset = 17'h00008;
-  localparam logic [31:0] CsrLayoutHashReset = 32'h13d5daa7;
+  localparam logic [31:0] CsrLayoutHashReset = 32'h426790b1;
   localparam logic [16:0] CsrCaps0Offset = 17'h00010;
   localparam logic [16:0] CsrCaps1Offset = 17'h00014;
   localparam logic [16:0] CsrClockOffset = 17'h00018;
@@ -299,6 +310,7 @@ package rnic_regs_pkg;
   localparam logic [11:0] DbRqOffset = 12'h008;
   localparam logic [11:0] DbCqOffset = 12'h010;
   localparam logic [11:0] DbEqOffset = 12'h018;
+  localparam logic [11:0] DbSrqOffset = 12'h020;
 
   // New work on a send queue.
   typedef struct packed {
@@ -336,6 +348,14 @@ package rnic_regs_pkg;
     logic [7:0]  eqn;
   } db_eq_t;
 
+  // New receive WQEs of an SRQ.
+  typedef struct packed {
+    logic [15:0] rsvd_1;
+    logic [15:0] pi;
+    logic [7:0]  rsvd_0;
+    logic [23:0] srqn;
+  } db_srq_t;
+
   // ---- layouts in host memory -----------------------------------------------------------------
   // Scatter/gather element.
   localparam int unsigned SgeBytes = 16;
@@ -350,15 +370,21 @@ package rnic_regs_pkg;
   // chosen at creation.
   localparam int unsigned WqeBytes = 128;
   typedef struct packed {
-    logic [255:0] rsvd_4;
+    logic [255:0] rsvd_6;
     sge_t [3:0]   sge;
-    logic [7:0]   rsvd_3;
+    logic [7:0]   rsvd_5;
     logic [23:0]  remote_qpn;
     logic [31:0]  rkey;
     logic [63:0]  remote_addr;
     logic [15:0]  ah;
     logic [15:0]  index;
-    logic [15:0]  rsvd_2;
+    logic [7:0]   rsvd_4;
+    logic         bind_zero_based;
+    logic [2:0]   rsvd_3;
+    logic         bind_remote_atomic;
+    logic         bind_remote_read;
+    logic         bind_remote_write;
+    logic         rsvd_2;
     logic [15:0]  inline_len;
     logic [31:0]  imm;
     logic [7:0]   rsvd_1;
@@ -403,20 +429,28 @@ package rnic_regs_pkg;
     logic [7:0]  event_type;
   } eqe_t;
 
-  // Memory region. One contiguous IOVA range.
+  // Memory region, one contiguous IOVA range; or memory window, of which create_mw takes key and
+  // pd.
   localparam int unsigned MrEntryBytes = 48;
   typedef struct packed {
-    logic [127:0] rsvd_1;
-    logic [63:0]  iova;
-    logic [63:0]  length;
-    logic [63:0]  va;
-    logic [3:0]   rsvd_0;
-    logic         remote_atomic;
-    logic         remote_read;
-    logic         remote_write;
-    logic         local_write;
-    logic [23:0]  pd;
-    logic [31:0]  key;
+    logic [31:0] rsvd_3;
+    logic [31:0] parent;
+    logic [7:0]  rsvd_2;
+    logic [23:0] qpn;
+    logic [30:0] rsvd_1;
+    logic        valid;
+    logic [63:0] iova;
+    logic [63:0] length;
+    logic [63:0] va;
+    logic [1:0]  rsvd_0;
+    logic        remote_inv;
+    logic        mw_bind;
+    logic        remote_atomic;
+    logic        remote_read;
+    logic        remote_write;
+    logic        local_write;
+    logic [23:0] pd;
+    logic [31:0] key;
   } mr_entry_t;
 
   localparam int unsigned CqContextBytes = 32;
@@ -471,7 +505,10 @@ package rnic_regs_pkg;
     logic [127:0] rsvd_10;
     logic [127:0] dgid;
     logic [127:0] sgid;
-    logic [31:0]  rsvd_9;
+    logic [5:0]   rsvd_9;
+    logic         rq_open;
+    logic         has_srq;
+    logic [23:0]  srqn;
     logic [31:0]  qkey;
     logic [6:0]   rsvd_8;
     logic         gsi;
@@ -536,6 +573,21 @@ package rnic_regs_pkg;
     logic [23:0]  pd;
   } ah_entry_t;
 
+  // Shared receive queue.
+  localparam int unsigned SrqContextBytes = 32;
+  typedef struct packed {
+    logic [95:0] rsvd_2;
+    logic [15:0] ci;
+    logic [15:0] pi;
+    logic [7:0]  rsvd_1;
+    logic [23:0] pd;
+    logic [15:0] limit;
+    logic [6:0]  rsvd_0;
+    logic        stride128;
+    logic [7:0]  log_size;
+    logic [63:0] addr;
+  } srq_context_t;
+
   // Head of a command slot (256 bytes; the object's layout follows at offset 16).
   localparam int unsigned CmdHeaderBytes = 16;
   typedef struct packed {
@@ -562,7 +614,8 @@ package rnic_regs_pkg;
   // Answer of query_device.
   localparam int unsigned DeviceCapsBytes = 64;
   typedef struct packed {
-    logic [95:0] rsvd_1;
+    logic [63:0] rsvd_1;
+    logic [31:0] num_srq;
     logic [31:0] num_ah;
     logic [31:0] rsvd_0;
     logic [31:0] num_vectors;
@@ -701,6 +754,8 @@ package rnic_regs_pkg;
     logic ready;
   } csr_hw2reg_status_t;
   typedef struct packed {
+    logic last_wqe;
+    logic srq_limit;
     logic eq_overrun;
     logic cmd_error;
     logic bad_doorbell;

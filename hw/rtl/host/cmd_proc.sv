@@ -14,7 +14,7 @@
 //
 // At most one raw packet QP exists; raw_rx_o: it wants frames (from RTR on). One UD QP may be the GSI QP (flag `gsi` at its creation): it is QP1 on the wire. QP states and transitions: IBTA 10.3.1. What a transition takes from the slot (everything
 // else stays as it was; to RESET and to ERR take nothing):
-//   create       type, CQs, PD, SQ and RQ geometry; those cannot change later
+//   create       type, CQs, PD, SRQ, SQ and RQ geometry; those cannot change later
 //   to INIT      P_Key, rights; Q_Key (UD: in all transitions)
 //   INIT to RTR  rights, address vector, path MTU, destination QPN (not looked at on UD), PSN to expect, RNR timer,
 //                max_dest_rd_atomic; the responder starts
@@ -70,11 +70,15 @@ module cmd_proc
   input  qp_attr_t             qp_cmd_rsp_i,   // stays until the next command
   // MR table
   output logic                 mr_cmd_valid_o,
-  output logic                 mr_cmd_we_o,
+  input  logic                 mr_cmd_ready_i,
+  output logic                 mr_cmd_lock_o,
+  output mr_cmd_e              mr_cmd_op_o,
   output mr_idx_t              mr_cmd_idx_o,
   output mr_t                  mr_cmd_mr_o,
+  output qp_idx_t              mr_cmd_qp_o,
   input  logic                 mr_cmd_rsp_valid_i,
   input  mr_t                  mr_cmd_rsp_i,
+  input  logic                 mr_cmd_rsp_bound_i,
   // AH table
   output logic                 ah_cmd_valid_o,
   output logic                 ah_cmd_we_o,
@@ -114,6 +118,15 @@ module cmd_proc
   output logic                 event_valid_o,
   input  logic                 event_ready_i,
   output async_ev_t            event_o,
+  // shared receive queues
+  output logic                 srq_cmd_valid_o,
+  input  logic                 srq_cmd_ready_i,
+  output srq_cmd_e             srq_cmd_op_o,
+  output srq_idx_t             srq_cmd_idx_o,
+  output srq_attr_t            srq_cmd_attr_o,
+  output logic [15:0]          srq_cmd_limit_o,
+  input  logic                 srq_cmd_rsp_valid_i,
+  input  srq_ctx_t             srq_cmd_rsp_i,   // stays until the next command
   // owners of per-QP state
   output logic                 rsp_adm_valid_o,
   input  logic                 rsp_adm_ready_i,
@@ -154,8 +167,11 @@ module cmd_proc
     StCqRead, StCqCheck, StCqEq, StCqEqRsp, StCqWrite,
     StEqRead, StEqCheck, StEqWrite,
     StAhRead, StAhCheck, StAhWrite,
+    StSrqRead, StSrqCheck, StSrqWrite,
     StQpRead, StQpCheck,
+    StQpSrq, StQpSrqRsp, StUseSrq,
     StQpCqSend, StQpCqSendRsp, StQpCqRecv, StQpCqRecvRsp,
+    StPurge, StPurgeWait,
     StUseSend, StUseRecv,
     StAdmin, StAdminWait,
     StQpWrite, StQpWriteWait,
@@ -215,6 +231,10 @@ module cmd_proc
   // of an EQ: address and size are those of the CQ layout
   vec_t        eq_vector_q;
   logic        bad_eq_vector_q;
+  logic        bad_srqn_q;   // of a QP
+  srq_attr_t   srq_q;
+  logic [15:0] srq_limit_q;
+  logic        bad_srq_addr_q, bad_srq_size_q, bad_srq_limit_q;
 
   // The slot of the command, parsed as each kind of object (used in one state only).
   // Reserved and query-only fields are not looked at.
@@ -229,6 +249,8 @@ module cmd_proc
     a.remote_atomic = c.remote_atomic;
     a.sq_stride128 = c.sq_stride128;
     a.rq_stride128 = c.rq_stride128;
+    a.has_srq = c.has_srq;
+    a.srqn = c.srqn[SrqIdxW-1:0];
     a.ipv6 = c.ipv6;
     a.vlan = c.vlan;
     a.pd = c.pd;
@@ -274,6 +296,9 @@ module cmd_proc
     c.remote_atomic = a.remote_atomic;
     c.sq_stride128 = a.sq_stride128;
     c.rq_stride128 = a.rq_stride128;
+    c.has_srq = a.has_srq;
+    c.srqn = 24'(a.srqn);
+    c.rq_open = r.rq.open;
     c.ipv6 = a.ipv6;
     c.vlan = a.vlan;
     c.pd = a.pd;
@@ -367,20 +392,30 @@ module cmd_proc
   // ---- kinds ------------------------------------------------------------------------------------
   logic is_create, is_query, is_destroy, is_modify_cq;
   assign is_modify_cq = opcode_q == rnic_regs_pkg::CmdOpcodeModifyCq;
+  logic is_mw;
+  assign is_mw = opcode_q inside {rnic_regs_pkg::CmdOpcodeCreateMw,
+                                  rnic_regs_pkg::CmdOpcodeQueryMw,
+                                  rnic_regs_pkg::CmdOpcodeDestroyMw};
   assign is_create = opcode_q inside {rnic_regs_pkg::CmdOpcodeCreateMr,
                                       rnic_regs_pkg::CmdOpcodeCreateAh,
+                                      rnic_regs_pkg::CmdOpcodeCreateMw,
                                       rnic_regs_pkg::CmdOpcodeCreateCq,
                                       rnic_regs_pkg::CmdOpcodeCreateEq,
+                                      rnic_regs_pkg::CmdOpcodeCreateSrq,
                                       rnic_regs_pkg::CmdOpcodeCreateQp};
   assign is_query = opcode_q inside {rnic_regs_pkg::CmdOpcodeQueryMr,
                                      rnic_regs_pkg::CmdOpcodeQueryAh,
+                                     rnic_regs_pkg::CmdOpcodeQueryMw,
                                      rnic_regs_pkg::CmdOpcodeQueryCq,
                                      rnic_regs_pkg::CmdOpcodeQueryEq,
+                                     rnic_regs_pkg::CmdOpcodeQuerySrq,
                                      rnic_regs_pkg::CmdOpcodeQueryQp};
   assign is_destroy = opcode_q inside {rnic_regs_pkg::CmdOpcodeDestroyMr,
                                        rnic_regs_pkg::CmdOpcodeDestroyAh,
+                                       rnic_regs_pkg::CmdOpcodeDestroyMw,
                                        rnic_regs_pkg::CmdOpcodeDestroyCq,
                                        rnic_regs_pkg::CmdOpcodeDestroyEq,
+                                       rnic_regs_pkg::CmdOpcodeDestroySrq,
                                        rnic_regs_pkg::CmdOpcodeDestroyQp};
 
   // ---- answer -----------------------------------------------------------------------------------
@@ -391,6 +426,7 @@ module cmd_proc
     BodyCq,
     BodyEq,
     BodyAh,
+    BodySrq,
     BodyQp
   } body_e;
   body_e      body_q;
@@ -408,6 +444,7 @@ module cmd_proc
     rnic_regs_pkg::ah_entry_t ahe;
     rnic_regs_pkg::cq_context_t c;
     rnic_regs_pkg::eq_context_t e;
+    rnic_regs_pkg::srq_context_t s;
     rnic_regs_pkg::qp_context_t q;
     logic [SlotW-1:0] bits;
     bits = '0;
@@ -433,6 +470,7 @@ module cmd_proc
         d.max_frame = MaxFrame;
         d.num_eq = NumEq;
         d.num_vectors = NumVec;
+        d.num_srq = NumSrq;
         bits[HdrW+:$bits(d)] = d;
       end
       BodyMr: begin
@@ -443,6 +481,13 @@ module cmd_proc
         m.remote_write = mr_cmd_rsp_i.remote_write;
         m.remote_read = mr_cmd_rsp_i.remote_read;
         m.remote_atomic = mr_cmd_rsp_i.remote_atomic;
+        m.mw_bind = mr_cmd_rsp_i.mw_bind;
+        m.remote_inv = mr_cmd_rsp_i.remote_inv;
+        m.valid = mr_cmd_rsp_i.valid;
+        if (is_mw) begin
+          m.qpn = idx_to_qpn(mr_cmd_rsp_i.qp);
+          m.parent = 32'(mr_cmd_rsp_i.parent);
+        end
         m.va = mr_cmd_rsp_i.va;
         m.length = mr_cmd_rsp_i.length;
         m.iova = mr_cmd_rsp_i.iova;
@@ -487,6 +532,17 @@ module cmd_proc
         ahe.sgid = ah_cmd_rsp_i.sgid;
         ahe.dgid = ah_cmd_rsp_i.dgid;
         bits[HdrW+:$bits(ahe)] = ahe;
+      end
+      BodySrq: begin
+        s = '0;
+        s.addr = {srq_cmd_rsp_i.attr.addr, 6'd0};
+        s.log_size = 8'(srq_cmd_rsp_i.attr.log_size);
+        s.stride128 = srq_cmd_rsp_i.attr.stride128;
+        s.pd = srq_cmd_rsp_i.attr.pd;
+        s.limit = srq_cmd_rsp_i.limit;
+        s.pi = srq_cmd_rsp_i.pi;
+        s.ci = srq_cmd_rsp_i.ci;
+        bits[HdrW+:$bits(s)] = s;
       end
       BodyQp: begin
         q = attr_ctx(qp_cmd_rsp_i, rsp_query_q, req_query_q);
@@ -540,6 +596,19 @@ module cmd_proc
   always_ff @(posedge clk_i) begin
     if (eq_users_step) eq_users[eq_users_idx] <= is_create ? eq_users_rd + 1'b1 : eq_users_rd - 1'b1;
     else if (state_q == StEqWrite && is_create) eq_users[eq_users_idx] <= '0;
+  end
+
+  // ---- users of SRQs: QPs ----------------------------------------------------------------------------
+  localparam int unsigned SrqUseW = $clog2(NumQp + 1);
+  logic [SrqUseW-1:0] srq_users[NumSrq];
+  logic [SrqUseW-1:0] srq_users_rd;
+  srq_idx_t           srq_users_idx;
+  assign srq_users_idx = state_q == StUseSrq ? attr_q.srqn : object_q[SrqIdxW-1:0];
+  assign srq_users_rd = srq_users[srq_users_idx];
+  always_ff @(posedge clk_i) begin
+    if (state_q == StUseSrq && attr_q.has_srq)
+      srq_users[srq_users_idx] <= is_create ? srq_users_rd + 1'b1 : srq_users_rd - 1'b1;
+    else if (state_q == StSrqWrite && is_create) srq_users[srq_users_idx] <= '0;
   end
 
   // ---- machine ----------------------------------------------------------------------------------
@@ -622,6 +691,7 @@ module cmd_proc
               {512'd0, bits[HdrW+:8*(CmdBytes-16)]};
           automatic rnic_regs_pkg::mr_entry_t mc = bits[HdrW+:8*rnic_regs_pkg::MrEntryBytes];
           automatic rnic_regs_pkg::ah_entry_t hc = bits[HdrW+:8*rnic_regs_pkg::AhEntryBytes];
+          automatic rnic_regs_pkg::srq_context_t sc = bits[HdrW+:8*rnic_regs_pkg::SrqContextBytes];
           automatic rnic_regs_pkg::cq_context_t cc = bits[HdrW+:8*rnic_regs_pkg::CqContextBytes];
           automatic rnic_regs_pkg::eq_context_t ec = bits[HdrW+:8*rnic_regs_pkg::EqContextBytes];
           // verilator lint_on UNUSEDSIGNAL
@@ -638,19 +708,29 @@ module cmd_proc
                        qc.path_mtu > rnic_regs_pkg::MtuM4096;
           bad_sq_addr_q <= qc.sq_stride128 ? |qc.sq_addr[6:0] : |qc.sq_addr[5:0];
           bad_sq_size_q <= qc.log_sq_size > 8'(LogMaxQueue);
-          bad_rq_addr_q <= qc.rq_stride128 ? |qc.rq_addr[6:0] : |qc.rq_addr[5:0];
-          bad_rq_size_q <= qc.log_rq_size > 8'(LogMaxQueue);
+          bad_rq_addr_q <= !qc.has_srq && (qc.rq_stride128 ? |qc.rq_addr[6:0] : |qc.rq_addr[5:0]);
+          bad_rq_size_q <= !qc.has_srq && qc.log_rq_size > 8'(LogMaxQueue);
+          bad_srqn_q <= qc.has_srq && 32'(qc.srqn) >= NumSrq;
           bad_dest_q <= qc.qp_type inside {rnic_regs_pkg::QpTypeRc, rnic_regs_pkg::QpTypeUc} &&
                         (qc.dest_qpn < 24'd2 || qc.dest_qpn == 24'hffffff || |qc.rsvd_2);
           bad_send_q <= 32'(qc.send_cqn) >= NumCq || |qc.rsvd_5;
           bad_recv_q <= 32'(qc.recv_cqn) >= NumCq || |qc.rsvd_6;
-          mr_q <= '{valid: 1'b1, variant: mc.key[7:0], pd: mc.pd, local_write: mc.local_write,
+          mr_q <= '{exists: 1'b1, valid: 1'b1, mw: 1'b0, qp: '0, parent: '0, mw_bind: mc.mw_bind,
+                    remote_inv: mc.remote_inv, variant: mc.key[7:0], pd: mc.pd,
+                    local_write: mc.local_write,
                     remote_write: mc.remote_write, remote_read: mc.remote_read,
                     remote_atomic: mc.remote_atomic, va: mc.va, length: mc.length, iova: mc.iova};
           ah_q <= '{valid: 1'b1, pd: hc.pd, ipv6: hc.ipv6, vlan: hc.vlan, udp_sport: hc.udp_sport,
                     dmac: hc.dmac, vlan_tci: hc.vlan_tci, hop_limit: hc.hop_limit,
                     traffic_class: hc.traffic_class, flow_label: hc.flow_label[19:0],
                     sgid: hc.sgid, dgid: hc.dgid};
+          if (h.opcode == rnic_regs_pkg::CmdOpcodeCreateMw) begin
+            mr_q <= '0;
+            mr_q.exists <= 1'b1;
+            mr_q.mw <= 1'b1;
+            mr_q.variant <= mc.key[7:0];
+            mr_q.pd <= mc.pd;
+          end
           bad_key_q <= 32'(mc.key[31:8]) != h.object;
           bad_len_q <= mc.length == 0 || mc.length > (64'd1 << 48) ||
                        mc.va > ~mc.length || mc.iova > ~mc.length;
@@ -659,6 +739,12 @@ module cmd_proc
           cq_log_size_q <= cc.log_size[3:0];
           cq_eqn_q <= cc.eqn;
           bad_cq_addr_q <= |cc.addr[5:0];
+          srq_q <= '{addr: sc.addr[63:6], log_size: sc.log_size[3:0], stride128: sc.stride128,
+                     pd: sc.pd};
+          srq_limit_q <= sc.limit;
+          bad_srq_addr_q <= sc.stride128 ? |sc.addr[6:0] : |sc.addr[5:0];
+          bad_srq_size_q <= sc.log_size > 8'(LogMaxQueue);
+          bad_srq_limit_q <= sc.limit > 16'd1 << sc.log_size[3:0];
           bad_cq_size_q <= cc.log_size == 0 || cc.log_size > 8'(LogMaxQueue);
           bad_cq_eqn_q <= cc.eqn != NoEq && 32'(cc.eqn) >= NumEq;
           cq_mod_q <= '{count: cc.moderation_count, period: cc.moderation_period};
@@ -684,7 +770,8 @@ module cmd_proc
               answer(rnic_regs_pkg::CmdStatusOk, rnic_regs_pkg::CmdSyndromeNone);
             end
             rnic_regs_pkg::CmdOpcodeCreateMr, rnic_regs_pkg::CmdOpcodeQueryMr,
-            rnic_regs_pkg::CmdOpcodeDestroyMr:
+            rnic_regs_pkg::CmdOpcodeDestroyMr, rnic_regs_pkg::CmdOpcodeCreateMw,
+            rnic_regs_pkg::CmdOpcodeQueryMw, rnic_regs_pkg::CmdOpcodeDestroyMw:
               if (object_q < NumMr) state_q <= StMrRead;
               else answer(rnic_regs_pkg::CmdStatusBadIndex, rnic_regs_pkg::CmdSyndromeNone);
             rnic_regs_pkg::CmdOpcodeCreateAh, rnic_regs_pkg::CmdOpcodeQueryAh,
@@ -699,6 +786,10 @@ module cmd_proc
             rnic_regs_pkg::CmdOpcodeDestroyEq:
               if (object_q < NumEq) state_q <= StEqRead;
               else answer(rnic_regs_pkg::CmdStatusBadIndex, rnic_regs_pkg::CmdSyndromeNone);
+            rnic_regs_pkg::CmdOpcodeCreateSrq, rnic_regs_pkg::CmdOpcodeModifySrq,
+            rnic_regs_pkg::CmdOpcodeQuerySrq, rnic_regs_pkg::CmdOpcodeDestroySrq:
+              if (object_q < NumSrq) state_q <= StSrqRead;
+              else answer(rnic_regs_pkg::CmdStatusBadIndex, rnic_regs_pkg::CmdSyndromeNone);
             rnic_regs_pkg::CmdOpcodeCreateQp, rnic_regs_pkg::CmdOpcodeModifyQp,
             rnic_regs_pkg::CmdOpcodeQueryQp, rnic_regs_pkg::CmdOpcodeDestroyQp:
               if (object_q[31:24] == 0 && qpn_in_range(object_q[23:0])) state_q <= StQpRead;
@@ -706,24 +797,26 @@ module cmd_proc
             default: answer(rnic_regs_pkg::CmdStatusBadOpcode, rnic_regs_pkg::CmdSyndromeNone);
           endcase
         end
-        // -- memory regions
-        StMrRead: state_q <= StMrCheck;
+        // -- memory regions and windows
+        StMrRead: if (mr_cmd_ready_i) state_q <= StMrCheck;
         StMrCheck: if (mr_cmd_rsp_valid_i) begin
           if (is_create) begin
-            if (mr_cmd_rsp_i.valid)
+            if (mr_cmd_rsp_i.exists)
               answer(rnic_regs_pkg::CmdStatusExists, rnic_regs_pkg::CmdSyndromeNone);
             else if (bad_key_q)
               answer(rnic_regs_pkg::CmdStatusBadParam, rnic_regs_pkg::CmdSyndromeMrKey);
-            else if (bad_len_q)
+            else if (!is_mw && bad_len_q)
               answer(rnic_regs_pkg::CmdStatusBadParam, rnic_regs_pkg::CmdSyndromeMrLength);
-            else if (bad_access_q)
+            else if (!is_mw && bad_access_q)
               answer(rnic_regs_pkg::CmdStatusBadParam, rnic_regs_pkg::CmdSyndromeMrAccess);
             else state_q <= StMrWrite;
-          end else if (!mr_cmd_rsp_i.valid) begin
+          end else if (!mr_cmd_rsp_i.exists || mr_cmd_rsp_i.mw != is_mw) begin
             answer(rnic_regs_pkg::CmdStatusNotFound, rnic_regs_pkg::CmdSyndromeNone);
           end else if (is_query) begin
             body_q <= BodyMr;
             answer(rnic_regs_pkg::CmdStatusOk, rnic_regs_pkg::CmdSyndromeNone);
+          end else if (!is_mw && mr_cmd_rsp_bound_i) begin
+            answer(rnic_regs_pkg::CmdStatusBusy, rnic_regs_pkg::CmdSyndromeNone);
           end else begin
             state_q <= StMrWrite;
           end
@@ -818,6 +911,35 @@ module cmd_proc
           answer(rnic_regs_pkg::CmdStatusOk, rnic_regs_pkg::CmdSyndromeNone);
           if (is_destroy) drain(StRspLoad);
         end
+        // -- shared receive queues
+        StSrqRead: if (srq_cmd_ready_i) state_q <= StSrqCheck;
+        StSrqCheck: if (srq_cmd_rsp_valid_i) begin
+          if (is_create && srq_cmd_rsp_i.exists) begin
+            answer(rnic_regs_pkg::CmdStatusExists, rnic_regs_pkg::CmdSyndromeNone);
+          end else if (!is_create && !srq_cmd_rsp_i.exists) begin
+            answer(rnic_regs_pkg::CmdStatusNotFound, rnic_regs_pkg::CmdSyndromeNone);
+          end else if (is_query) begin
+            body_q <= BodySrq;
+            answer(rnic_regs_pkg::CmdStatusOk, rnic_regs_pkg::CmdSyndromeNone);
+          end else if (is_destroy) begin
+            if (srq_users_rd != 0)
+              answer(rnic_regs_pkg::CmdStatusBusy, rnic_regs_pkg::CmdSyndromeNone);
+            else state_q <= StSrqWrite;
+          end else if (is_create && bad_srq_addr_q) begin
+            answer(rnic_regs_pkg::CmdStatusBadParam, rnic_regs_pkg::CmdSyndromeSrqAddr);
+          end else if (is_create && bad_srq_size_q) begin
+            answer(rnic_regs_pkg::CmdStatusBadParam, rnic_regs_pkg::CmdSyndromeSrqSize);
+          end else if (is_create ? bad_srq_limit_q :
+                       srq_limit_q > 16'd1 << srq_cmd_rsp_i.attr.log_size) begin
+            answer(rnic_regs_pkg::CmdStatusBadParam, rnic_regs_pkg::CmdSyndromeSrqLimit);
+          end else begin
+            state_q <= StSrqWrite;
+          end
+        end
+        StSrqWrite: if (srq_cmd_ready_i) begin
+          answer(rnic_regs_pkg::CmdStatusOk, rnic_regs_pkg::CmdSyndromeNone);
+          if (is_destroy) drain(StRspLoad);
+        end
         // -- queue pairs
         StQpRead: state_q <= StQpCheck;
         StQpCheck: if (qp_cmd_rsp_valid_i) begin
@@ -848,7 +970,9 @@ module cmd_proc
               answer(rnic_regs_pkg::CmdStatusBadParam, rnic_regs_pkg::CmdSyndromeRqAddr);
             else if (bad_rq_size_q)
               answer(rnic_regs_pkg::CmdStatusBadParam, rnic_regs_pkg::CmdSyndromeRqSize);
-            else state_q <= StQpCqSend;
+            else if (bad_srqn_q)
+              answer(rnic_regs_pkg::CmdStatusBadParam, rnic_regs_pkg::CmdSyndromeSrqn);
+            else state_q <= StQpSrq;
           end else if (qp_cmd_rsp_i.state == QpNone) begin
             answer(rnic_regs_pkg::CmdStatusNotFound, rnic_regs_pkg::CmdSyndromeNone);
           end else if (is_query) begin
@@ -891,6 +1015,9 @@ module cmd_proc
             answer(rnic_regs_pkg::CmdStatusBadParam, rnic_regs_pkg::CmdSyndromeRqAddr);
           end else if (bad_rq_size_q || attr_q.log_rq_size != qp_cmd_rsp_i.log_rq_size) begin
             answer(rnic_regs_pkg::CmdStatusBadParam, rnic_regs_pkg::CmdSyndromeRqSize);
+          end else if (bad_srqn_q || attr_q.has_srq != qp_cmd_rsp_i.has_srq ||
+                       attr_q.srqn != qp_cmd_rsp_i.srqn) begin
+            answer(rnic_regs_pkg::CmdStatusBadParam, rnic_regs_pkg::CmdSyndromeSrqn);
           end else if (new_state_q == rnic_regs_pkg::QpStateRtr && bad_dest_q) begin
             answer(rnic_regs_pkg::CmdStatusBadParam, rnic_regs_pkg::CmdSyndromeDestQpn);
           end else begin
@@ -900,6 +1027,12 @@ module cmd_proc
             adm_then_write_q <= 1'b1;
             state_q <= StAdmin;
           end
+        end
+        StQpSrq: if (!attr_q.has_srq) state_q <= StQpCqSend;
+        else if (srq_cmd_ready_i) state_q <= StQpSrqRsp;
+        StQpSrqRsp: if (srq_cmd_rsp_valid_i) begin
+          if (srq_cmd_rsp_i.exists) state_q <= StQpCqSend;
+          else answer(rnic_regs_pkg::CmdStatusBadParam, rnic_regs_pkg::CmdSyndromeSrqn);
         end
         StQpCqSend: if (cq_cmd_ready_i) state_q <= StQpCqSendRsp;
         StQpCqRecv: if (cq_cmd_ready_i) state_q <= StQpCqRecvRsp;
@@ -914,7 +1047,8 @@ module cmd_proc
           end
         end
         StUseSend: state_q <= StUseRecv;
-        StUseRecv: begin
+        StUseRecv: state_q <= StUseSrq;
+        StUseSrq: begin
           if (is_create) begin
             adm_rsp_q <= 1'b1;
             adm_req_q <= 1'b1;
@@ -959,13 +1093,17 @@ module cmd_proc
               raw_idx_q <= qpn_to_idx(object_q[23:0]);
             end
           end
-          if (is_destroy) begin
-            drain(StUseSend);
-          end else if (qp_wr_state_q && attr_q.state == QpReset) begin
+          if (is_destroy || (qp_wr_state_q && attr_q.state == QpReset)) drain(StPurge);
+        end
+        // its windows are taken away from the QP
+        StPurge: if (mr_cmd_ready_i) state_q <= StPurgeWait;
+        StPurgeWait: if (mr_cmd_rsp_valid_i) begin
+          state_q <= StUseSend;
+          if (!is_destroy) begin
             // then the owners of QP state forget the old connection
             adm_rsp_q <= 1'b1;
             adm_req_q <= 1'b1;
-            drain(StAdmin);
+            state_q <= StAdmin;
           end
         end
         // -- rounds of drain
@@ -1048,12 +1186,17 @@ module cmd_proc
   assign qp_cmd_from_o = qp_cmd_rsp_i.state;
   assign qp_cmd_attr_o = attr_q;
 
-  assign mr_cmd_valid_o = state_q == StMrRead || state_q == StMrWrite;
-  assign mr_cmd_we_o = state_q == StMrWrite;
+  assign mr_cmd_valid_o = state_q inside {StMrRead, StMrWrite, StPurge};
+  assign mr_cmd_lock_o = state_q inside {StMrCheck, StMrWrite};
+  assign mr_cmd_op_o = state_q == StMrRead ? MrCmdRead : state_q == StMrWrite ? MrCmdWrite : MrCmdPurge;
+  assign mr_cmd_qp_o = qpn_to_idx(object_q[23:0]);
   assign mr_cmd_idx_o = object_q[MrIdxW-1:0];
   always_comb begin
     mr_cmd_mr_o = mr_q;
-    mr_cmd_mr_o.valid = is_create;
+    if (!is_create) begin
+      mr_cmd_mr_o.exists = 1'b0;
+      mr_cmd_mr_o.valid = 1'b0;
+    end
   end
 
   assign ah_cmd_valid_o = state_q == StAhRead || state_q == StAhWrite;
@@ -1094,6 +1237,18 @@ module cmd_proc
 
   assign event_valid_o = state_q == StEvent;
   assign event_o = '{ev_type: rnic_regs_pkg::EqeTypeCommand, object: object_q, detail: 32'(seq_q)};
+
+  assign srq_cmd_valid_o = state_q == StSrqRead || state_q == StSrqWrite ||
+                           (state_q == StQpSrq && attr_q.has_srq);
+  assign srq_cmd_idx_o = state_q == StQpSrq ? attr_q.srqn : object_q[SrqIdxW-1:0];
+  assign srq_cmd_attr_o = srq_q;
+  assign srq_cmd_limit_o = srq_limit_q;
+  always_comb begin
+    srq_cmd_op_o = SrqCmdQuery;
+    if (state_q == StSrqWrite) begin
+      srq_cmd_op_o = is_create ? SrqCmdCreate : is_destroy ? SrqCmdDestroy : SrqCmdLimit;
+    end
+  end
 
   assign rsp_adm_valid_o = state_q == StAdminWait && adm_rsp_q;
   assign req_adm_valid_o = state_q == StAdminWait && adm_req_q;

@@ -76,6 +76,10 @@ module cqe_writer
   output logic               ev_flush_o,    // CQE with flush error
   output logic               ev_bad_db_o,
   output logic               ev_axi_err_o,
+  // last WQE reached of a QP: its CQEs are written
+  output logic               last_valid_o,
+  input  logic               last_ready_i,
+  output qp_idx_t            last_qp_o,
   output logic               idle_o
 );
 
@@ -173,6 +177,8 @@ module cqe_writer
     .re_i(take), .raddr_i(idx), .rdata_o(index)
   );
 
+  logic [15:0] begun_q, ended_q;   // writes begun and answered
+
   // ---- second cycle: decide and write back ------------------------------------------------------
   logic out_valid_q, out_free;
   logic [23:0] used, size;
@@ -183,12 +189,15 @@ module cqe_writer
   assign used = index.pi - index.ci;
   assign ev_act = s1_valid_q && s1_op_q == OpCqe;
   assign cqe_last_room = used >= size - 24'd1;
-  assign cqe_write = ev_act && s1_exists_q && !index.overrun;
+  assign cqe_write = ev_act && s1_exists_q && !index.overrun && !s1_ev_q.last_wqe;
   assign cqe_go = cqe_write && out_free && ev_cqe_ready;
+  assign last_valid_o = ev_act && s1_ev_q.last_wqe && begun_q == ended_q;
+  assign last_qp_o = s1_ev_q.qp;
   assign ev_db_valid = s1_valid_q && s1_op_q == OpDb && db_good;
   assign ev_cmd_valid = s1_valid_q && s1_op_q == OpCmd;
   assign s1_leave = s1_valid_q && (!cqe_write || cqe_go) && (!ev_db_valid || ev_db_ready) &&
-                    (!ev_cmd_valid || ev_cmd_ready);
+                    (!ev_cmd_valid || ev_cmd_ready) &&
+                    (!(ev_act && s1_ev_q.last_wqe) || (last_valid_o && last_ready_i));
   assign db_good = s1_db_ok_q && s1_exists_q && (s1_db_ci_q - index.ci) <= used;
   assign create = ev_cmd_valid && s1_cmd_q == CqCmdCreate;
   assign destroy = ev_cmd_valid && s1_cmd_q == CqCmdDestroy;
@@ -322,7 +331,7 @@ module cqe_writer
   end
 
   // ---- drain: writes begun and writes answered --------------------------------------------------
-  logic [15:0] begun_q, ended_q, target_q;
+  logic [15:0] target_q;
   logic snap_q;
   always_ff @(posedge clk_i) begin
     if (!rst_ni) begin
@@ -358,10 +367,12 @@ module cqe_writer
     end else begin
       ev_cqe_o <= b_valid_i && !b_err_i;
       ev_axi_err_o <= b_valid_i && b_err_i;
-      ev_lost_o <= ev_act && s1_leave && (!cqe_write || cqe_last_room);
+      ev_lost_o <= ev_act && s1_leave && !s1_ev_q.last_wqe && (!cqe_write || cqe_last_room);
       ev_overrun_o <= cqe_go && cqe_last_room;
-      ev_flush_o <= ev_act && s1_leave && s1_ev_q.status == rnic_regs_pkg::WcStatusWrFlushErr;
-      ev_error_o <= ev_act && s1_leave && s1_ev_q.status != rnic_regs_pkg::WcStatusSuccess &&
+      ev_flush_o <= ev_act && s1_leave && !s1_ev_q.last_wqe &&
+                    s1_ev_q.status == rnic_regs_pkg::WcStatusWrFlushErr;
+      ev_error_o <= ev_act && s1_leave && !s1_ev_q.last_wqe &&
+                    s1_ev_q.status != rnic_regs_pkg::WcStatusSuccess &&
                     s1_ev_q.status != rnic_regs_pkg::WcStatusWrFlushErr;
       ev_bad_db_o <= s1_valid_q && s1_op_q == OpDb &&
                      (!db_good || (ev_db_ready && s1_db_arm_q != '0 && fixed.eqn == NoEq));

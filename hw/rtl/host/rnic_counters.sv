@@ -65,6 +65,8 @@ module rnic_counters
   input  logic [NumVec-1:0]          irq_pend_i,
   input  logic                       ev_cmd_i,
   input  logic                       ev_cmd_error_i,
+  input  logic                       ev_srq_limit_i,
+  input  logic                       ev_last_wqe_i,
   input  logic                       ev_qp_fatal_i,
   input  logic [4:0]                 ev_bad_db_i,
   input  logic [3:0]                 ev_axi_rd_err_i,
@@ -113,6 +115,8 @@ module rnic_counters
       q.events.cmd_error <= ev_cmd_error_i;
       q.events.eq_overrun <= ev_eqe_lost_i;
       q.irq_pending.vectors <= irq_pend_i;
+      q.events.srq_limit <= ev_srq_limit_i;
+      q.events.last_wqe <= ev_last_wqe_i;
 
       if (verdict_valid_i) begin
         q.rx_frames.count <= q.rx_frames.count + 64'd1;

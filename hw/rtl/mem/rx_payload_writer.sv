@@ -70,6 +70,7 @@ module rx_payload_writer
   input  logic              qp_err_ready_i,
   output qp_idx_t           qp_err_idx_o,
 
+  output logic              bar_done_o,     // rx_write_t.barrier: all before it is written
   output logic              ev_bytes_valid_o,
   output logic [12:0]       ev_bytes_o,
   output logic              ev_message_o,   // RDMA WRITE message
@@ -95,6 +96,7 @@ module rx_payload_writer
     logic             ack;
     logic             last;
     logic             init;
+    logic             barrier;
     logic             silent;
     logic             has_cqe;
     cqe_ev_t          cqe;
@@ -138,6 +140,7 @@ module rx_payload_writer
     ack: wr_i.ack,
     last: wr_i.last,
     init: wr_i.init,
+    barrier: wr_i.barrier,
     silent: wr_i.silent,
     has_cqe: wr_i.has_cqe,
     cqe: wr_i.cqe,
@@ -325,6 +328,7 @@ module rx_payload_writer
       bad_q <= '0;
       err_v_q <= 1'b0;
       ack_valid_o <= 1'b0;
+      bar_done_o <= 1'b0;
       ev_bytes_valid_o <= 1'b0;
       ev_message_o <= 1'b0;
       ev_send_o <= 1'b0;
@@ -332,6 +336,7 @@ module rx_payload_writer
       ev_nak_op_o <= 1'b0;
     end else begin
       ack_valid_o <= 1'b0;
+      bar_done_o <= 1'b0;
       ev_bytes_valid_o <= 1'b0;
       ev_message_o <= 1'b0;
       ev_send_o <= 1'b0;
@@ -345,6 +350,7 @@ module rx_payload_writer
       end
       if (pend_pop) begin
         b_count_q <= '0;
+        bar_done_o <= pend.barrier;
         if (!pend.more) b_failed_q <= 1'b0;
         if (pend.more) begin
           ev_bytes_valid_o <= !failed;

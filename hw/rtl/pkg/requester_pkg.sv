@@ -51,15 +51,16 @@ package requester_pkg;
     logic [23:0] pd;
   } wqe_item_t;
 
-  typedef enum logic [1:0] {
+  typedef enum logic [2:0] {
     MsgSkip,   // nothing to do; carries the end of a ticket
     MsgNop,
     MsgPackets,
+    MsgChange, // of a memory region or window, done once
     MsgBad     // completes with `status`, then the QP goes to ERR
   } msg_kind_e;
 
   // Operations that make packets; OpNone stands for NOP and for what could not be read.
-  typedef enum logic [1:0] {OpNone, OpWrite, OpSend} msg_op_e;
+  typedef enum logic [2:0] {OpNone, OpWrite, OpSend, OpLocalInv, OpBindMw} msg_op_e;
 
   // A run of bytes in host memory.
   typedef struct packed {
@@ -90,6 +91,9 @@ package requester_pkg;
     logic [31:0] rkey;
     logic [31:0] total;      // bytes
     logic [31:0] imm;        // as a number: its high byte goes to the wire first
+    logic [23:0] pd;
+    logic [31:0] lkey;       // MsgChange: of the MR that a window is bound to; its range is seg[0], the key is rkey
+    logic [3:0]  bind_how;   // zero-based, remote atomic, read, write
     seg_t [3:0]  seg;        // runs that are not empty, in order
   } msg_t;
 

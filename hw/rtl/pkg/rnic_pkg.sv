@@ -9,11 +9,13 @@ package rnic_pkg;
   localparam int unsigned NumQp = 256;
   localparam int unsigned NumCq = 256;
   localparam int unsigned NumMr = 1024;
+  localparam int unsigned NumSrq = 64;
   localparam int unsigned NumEq = 32;
   localparam int unsigned NumVec = 4;            // interrupt vectors
   localparam int unsigned QpIdxW = $clog2(NumQp);
   localparam int unsigned CqIdxW = $clog2(NumCq);
   localparam int unsigned MrIdxW = $clog2(NumMr);
+  localparam int unsigned SrqIdxW = $clog2(NumSrq);
   localparam int unsigned EqIdxW = $clog2(NumEq);
   localparam int unsigned VecW = $clog2(NumVec);
   localparam logic [7:0] NoEq = 8'hff;           // EQN of a CQ without events
@@ -39,6 +41,7 @@ package rnic_pkg;
   typedef logic [EqIdxW-1:0] eq_idx_t;
   typedef logic [VecW-1:0] vec_t;
   typedef logic [AhIdxW-1:0] ah_idx_t;
+  typedef logic [SrqIdxW-1:0] srq_idx_t;
   typedef logic [23:0] psn_t;
   typedef logic [15:0] wqe_idx_t;  // free-running producer index
 
@@ -153,6 +156,8 @@ package rnic_pkg;
     logic         remote_atomic;
     logic         sq_stride128;
     logic         rq_stride128;
+    logic         has_srq;    // receives from the shared receive queue srqn, not from its own
+    srq_idx_t     srqn;
     logic         ipv6;
     logic         vlan;
     logic [23:0]  pd;
@@ -201,9 +206,15 @@ package rnic_pkg;
     logic [127:0] dgid;
   } ah_t;
 
-  // ---- memory regions ------------------------------------------------------------------------
+  // ---- memory regions and memory windows (type 2B) -------------------------------------------
   typedef struct packed {
-    logic        valid;
+    logic        exists;
+    logic        valid;         // may be accessed; else it was invalidated, or is a window that is not bound
+    logic        mw;            // a window
+    logic        mw_bind;       // windows may be bound to it
+    logic        remote_inv;    // a peer may invalidate it (a window: always)
+    qp_idx_t     qp;            // window: bound to this QP
+    mr_idx_t     parent;        // window: of this MR
     logic [7:0]  variant;
     logic [23:0] pd;
     logic        local_write;
@@ -222,29 +233,60 @@ package rnic_pkg;
     MrRemoteRead
   } mr_need_e;
 
-  // 1 when [va, va+len) of the key lies in the MR, PD and right fit. len 0 is not passed here:
+  // 1 when [va, va+len) of the key lies in the MR, PD and right fit, and QP of a window. len 0 is not passed here:
   // zero-length accesses are not checked (IBTA 9.7.4.1.4 and Linux rxe agree).
   // Functions look at part of their arguments.
   // verilator lint_off UNUSEDSIGNAL
   function automatic logic mr_check(input mr_t mr, input logic [31:0] key, input logic [23:0] pd,
-                                    input logic [63:0] va, input logic [31:0] len,
+                                    input qp_idx_t qp, input logic [63:0] va, input logic [31:0] len,
                                     input mr_need_e need);
     logic [63:0] off;
     logic right;
     off = va - mr.va;
     unique case (need)
-      MrLocalRead: right = 1'b1;
-      MrLocalWrite: right = mr.local_write;
+      MrLocalRead: right = !mr.mw;
+      MrLocalWrite: right = !mr.mw && mr.local_write;
       MrRemoteWrite: right = mr.remote_write;
       default: right = mr.remote_read;
     endcase
-    return mr.valid && mr.variant == key[7:0] && (key >> (MrIdxW + 8)) == 0 && mr.pd == pd &&
+    return mr.valid && (!mr.mw || mr.qp == qp) && mr.variant == key[7:0] && (key >> (MrIdxW + 8)) == 0 && mr.pd == pd &&
            right && va >= mr.va && off < mr.length && 64'(len) <= mr.length - off;
   endfunction
   function automatic mr_idx_t mr_key_idx(input logic [31:0] key);
     return key[8+:MrIdxW];
   endfunction
   // verilator lint_on UNUSEDSIGNAL
+
+  // Commands of the command processor.
+  typedef enum logic [1:0] {
+    MrCmdRead,
+    MrCmdWrite,
+    MrCmdPurge      // the windows of a QP become free
+  } mr_cmd_e;
+  // What work requests and peers change.
+  typedef enum logic [1:0] {
+    MrInvalidate,
+    MrInvalidateRemote,
+    MrBind
+  } mr_change_op_e;
+  typedef struct packed {
+    mr_change_op_e op;
+    qp_idx_t       qp;
+    logic [23:0]   pd;
+    logic [31:0]   key;         // bind: of the window, with its new variant
+    logic [31:0]   lkey;        // bind: of the MR, and what the window covers of it
+    logic [63:0]   addr;
+    logic [31:0]   length;
+    logic          remote_write;
+    logic          remote_read;
+    logic          remote_atomic;
+    logic          zero_based;  // the window begins at address 0
+  } mr_change_t;
+  typedef enum logic [1:0] {
+    MrDone,
+    MrBadKey,                   // no such key, PD or QP, or not to be invalidated
+    MrNotBound                  // bind: refused; invalidate: windows are bound to the MR
+  } mr_result_e;
 
   // ---- between the receive front end and the transport -----------------------------------------
   typedef struct packed {
@@ -304,6 +346,7 @@ package rnic_pkg;
     logic        with_inv;
     logic        with_grh;
     logic        solicited;   // of a receive: the sender asked for an event
+    logic        last_wqe;    // no CQE: the event last WQE reached of the QP, behind its CQEs
   } cqe_ev_t;
 
   // ---- events -------------------------------------------------------------------------------------
@@ -328,6 +371,8 @@ package rnic_pkg;
   // ---- receive queues -> responder: the WQE that a message goes to ------------------------------
   typedef struct packed {
     qp_idx_t     qp;
+    logic        has_srq;       // of the QP
+    srq_idx_t    srqn;
     logic        start;         // take the next WQE; else the one that a start without last took
     logic        last;          // nothing more comes for this WQE
   } rq_req_t;
@@ -344,17 +389,20 @@ package rnic_pkg;
   } rq_sge_t;
   typedef struct packed {
     rq_status_e          status;
-    wqe_idx_t            index;
+    wqe_idx_t            index;    // of an SRQ: the WQE's tag
+    logic [23:0]         pd;       // of an SRQ
     logic [2:0]          num_sge;
     rq_sge_t [MaxSge-1:0] sge;
   } rq_rsp_t;
   // a receive WQE that was flushed
   typedef struct packed {
+    logic        last_wqe;      // no WQE: a QP in ERR has done with its SRQ
     qp_idx_t     qp;
     cq_idx_t     cqn;
     wqe_idx_t    index;
   } rq_flush_t;
   typedef struct packed {
+    logic        open;          // a WQE belongs to a message under way
     wqe_idx_t    pi;
     wqe_idx_t    ci;
   } rq_query_t;
@@ -368,6 +416,7 @@ package rnic_pkg;
     logic        more;          // the packet's payload goes on with the next one of these
     logic        ack;           // acknowledge when the write has finished
     logic        last;          // ends a message (counted as rx_write_requests or rx_send_requests)
+    logic        barrier;       // no packet: tell the requester when all before it is written
     logic        init;          // no packet: a new connection, the writer forgets errors of this QP
     logic        silent;        // unreliable service: a failed write is not answered by a NAK
     psn_t        psn;
@@ -478,6 +527,25 @@ package rnic_pkg;
     logic [15:0] count;        // CQEs that make an event; 0: no bound
     logic [15:0] period;       // microseconds after the first of them; 0: no moderation
   } cq_mod_t;
+  typedef enum logic [1:0] {
+    SrqCmdQuery,
+    SrqCmdCreate,
+    SrqCmdLimit,
+    SrqCmdDestroy
+  } srq_cmd_e;
+  typedef struct packed {
+    logic [63:6] addr;
+    logic [3:0]  log_size;
+    logic        stride128;
+    logic [23:0] pd;
+  } srq_attr_t;
+  typedef struct packed {
+    logic        exists;
+    srq_attr_t   attr;
+    logic [15:0] limit;       // 0: not armed
+    wqe_idx_t    pi;
+    wqe_idx_t    ci;
+  } srq_ctx_t;
   typedef struct packed {
     logic        exists;
     logic        overrun;

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Receive queues: doorbells, prefetch of receive WQEs, the WQE for a message, flush in ERR.
+// Receive queues of QPs and shared receive queues (SRQ): doorbells, prefetch of receive WQEs, the WQE for a message,
+// flush in ERR, SRQ limit.
 //
-// Up to 4 WQEs per QP are held on chip: after a doorbell, and after each WQE taken, they are read from the ring
+// Up to 4 WQEs per QP and 16 per SRQ are held on chip: after a doorbell, and after each WQE taken, they are read from the ring
 // (one AXI burst of at most 4 WQEs inside one 4 KiB page; 8 bursts outstanding). The responder
 // asks by rq_req: `start` takes the next WQE; without `last` it stays open, so that later requests without
 // `start` get it again until `last` closes it. `start` while a WQE is open (the message that it was taken for was given up:
@@ -14,7 +15,15 @@
 // 10.3.1, 10.8.2.3). Doorbells in ERR
 // are taken and flushed. Nothing is read for a QP in RESET or NONE; QpStateReset empties the queue.
 //
-// Throughput: one request per 3 cycles. Back-pressure: doorbells and QPs to look at wait in turn for the QP read port
+// Queues are numbered: QP i has queue i, SRQ n queue NumQp + n. A QP with has_srq has no queue of its own: a request with
+// start takes the next WQE of the SRQ, and one without last moves it into the QP's own place, so that other QPs go on
+// with the WQEs behind it. It is known by its tag (wqe.imm, bits 15:0) from then on, because its ring slot
+// may be posted again before it is done. A malformed WQE, whose tag is not to be trusted, has the tag 0xffff.
+// In ERR such a QP flushes only the WQE that it holds, and then says last WQE reached (IBTA 10.9.3, 11.6.3.4); the SRQ
+// is not touched. When fewer than `limit` WQEs are left, or are there when the limit is set, lim_* tells it once
+// and the limit is off (IBTA 10.2.9.3).
+//
+// Throughput: one request per 3 cycles, one more for a WQE of an SRQ that stays open. Back-pressure: doorbells and QPs to look at wait in turn for the QP read port
 // (4 cycles each); read data is always taken, its place was reserved. A flush that is not taken
 // keeps other flushes back, nothing else.
 
@@ -28,7 +37,8 @@ module rq_cache
   // doorbells
   input  logic             db_valid_i,
   output logic             db_ready_o,
-  input  logic [23:0]      db_qpn_i,
+  input  logic             db_srq_i,        // of an SRQ
+  input  logic [23:0]      db_qpn_i,        // or SRQN
   input  logic [15:0]      db_pi_i,
   // QPs that went to ERR
   input  logic             err_valid_i,
@@ -68,6 +78,19 @@ module rq_cache
   input  qp_idx_t          adm_qp_i,
   output logic             adm_rsp_valid_o,
   output rq_query_t        adm_rsp_o,
+  // SRQ commands, answered one cycle after they were taken, with what was there before
+  input  logic             srq_cmd_valid_i,
+  output logic             srq_cmd_ready_o,
+  input  srq_cmd_e         srq_cmd_op_i,
+  input  srq_idx_t         srq_cmd_idx_i,
+  input  srq_attr_t        srq_cmd_attr_i,
+  input  logic [15:0]      srq_cmd_limit_i,
+  output logic             srq_cmd_rsp_valid_o,
+  output srq_ctx_t         srq_cmd_rsp_o,
+  // SRQs that fell below their limit
+  output logic             lim_valid_o,
+  input  logic             lim_ready_i,
+  output srq_idx_t         lim_srqn_o,
   input  logic             drain_i,
   output logic             drain_done_o,
   output logic [2:0]       ev_wqe_o,        // WQEs asked for this cycle
@@ -77,45 +100,63 @@ module rq_cache
 );
 
   localparam int unsigned LogStore = 2;               // WQEs held per QP
+  localparam int unsigned LogSrqStore = 4;            // and per SRQ
+  localparam int unsigned RqIdxW = QpIdxW + 1;        // queue number
+  localparam int unsigned NumRq = 1 << RqIdxW;
   localparam int unsigned NumTickets = 8;
   localparam int unsigned LogBytes = $clog2(DataW / 8);
   localparam int unsigned AsmW = 768;                 // header and 4 SGEs of a WQE
   localparam int unsigned AsmWords = (AsmW + DataW - 1) / DataW;
   localparam int unsigned WordW = $clog2(1024 / DataW);
 
+  typedef logic [RqIdxW-1:0] rq_idx_t;
+  function automatic rq_idx_t srq_queue(input srq_idx_t srqn);
+    return {1'b1, QpIdxW'(srqn)};
+  endfunction
   typedef struct packed {
     logic                 bad;
     logic [2:0]           num_sge;
     rq_sge_t [MaxSge-1:0] sge;
   } entry_t;
   typedef struct packed {
-    qp_idx_t    qp;
+    wqe_idx_t tag;
+    entry_t   e;
+  } srq_entry_t;
+  typedef struct packed {
+    rq_idx_t    rq;
     wqe_idx_t   first;
     logic [2:0] count;
     logic       stride128;
   } ticket_t;
 
-  // ---- indices per QP: ci <= have <= fetch <= pi, but in ERR, where ci runs ahead ------------------
-  wqe_idx_t pi_mem[NumQp];      // posted
-  wqe_idx_t fetch_mem[NumQp];   // asked for
-  wqe_idx_t have_mem[NumQp];    // arrived
-  wqe_idx_t ci_mem[NumQp];      // taken or flushed
+  // ---- indices per queue: ci <= have <= fetch <= pi, but in ERR, where ci runs ahead ---------------
+  // A QP with an SRQ uses ci only: behind the tag of the WQE it holds.
+  wqe_idx_t pi_mem[NumRq];      // posted
+  wqe_idx_t fetch_mem[NumRq];   // asked for
+  wqe_idx_t have_mem[NumRq];    // arrived
+  wqe_idx_t ci_mem[NumRq];      // taken or flushed
   logic [NumQp-1:0] open_q;     // WQE ci-1 belongs to a message under way
   logic [NumQp-1:0] failed_q;   // seen in ERR: WQEs are only flushed
-  logic [NumQp-1:0] queued_q;   // in the rotation
+  logic [NumQp-1:0] told_q;     // last WQE reached was told
+  logic [NumRq-1:0] queued_q;   // in the rotation
 
-  typedef enum logic [2:0] {OpNone, OpFill, OpInit, OpTake, OpErr, OpDoorbell, OpVisit} op_e;
+  typedef enum logic [3:0] {
+    OpNone, OpFill, OpInit, OpSrq, OpTake, OpHold, OpErr, OpDoorbell, OpVisit
+  } op_e;
   op_e      op;
-  qp_idx_t  op_qp;
+  rq_idx_t  op_rq;
+  qp_idx_t  op_qp;              // of a QP's queue, or the one that takes a WQE
   wqe_idx_t op_pi, op_fetch, op_have, op_ci;
   logic     op_open, op_queued, op_failed, push;
 
   // ---- administration; after reset every QP is cleared ----------------------------------------------
-  logic [QpIdxW:0] sweep_q;
-  logic swept, init;
-  assign swept = sweep_q[QpIdxW];
+  logic [RqIdxW:0] sweep_q;
+  logic swept, init, srq_make, clear;
+  assign swept = sweep_q[RqIdxW];
   assign adm_ready_o = op == OpInit && swept;
   assign init = op == OpInit && (!swept || adm_init_i);
+  assign srq_make = op == OpSrq && srq_cmd_op_i == SrqCmdCreate;
+  assign clear = init || srq_make;
   always_ff @(posedge clk_i) begin
     if (!rst_ni) begin
       sweep_q <= '0;
@@ -124,8 +165,16 @@ module rq_cache
       if (!swept) sweep_q <= sweep_q + 1'b1;
       adm_rsp_valid_o <= adm_ready_o;
     end
-    if (adm_ready_o) adm_rsp_o <= init ? '0 : '{pi: op_pi, ci: op_ci};
+    if (adm_ready_o) adm_rsp_o <= init ? '0 : '{open: op_open, pi: op_pi, ci: op_ci};
   end
+
+  // ---- shared receive queues ----------------------------------------------------------------------------
+  logic [NumSrq-1:0] srq_exists_q;
+  srq_attr_t srq_mem[NumSrq];
+  logic [15:0] lim_mem[NumSrq];
+  srq_idx_t srqn;                 // of the operation
+  assign srq_cmd_ready_o = op == OpSrq;
+  assign srqn = op_rq[SrqIdxW-1:0];
 
   // ---- answers of host memory -------------------------------------------------------------------------
   ticket_t tkt, head;
@@ -143,7 +192,7 @@ module rq_cache
   logic wqe_last, err_q, burst_err_q;
   logic [AsmWords*DataW-1:0] asm_q;
   logic fill_q, fill_err_q, fill_stride128_q;
-  qp_idx_t fill_qp_q;
+  rq_idx_t fill_rq_q;
   wqe_idx_t fill_idx_q;
 
   assign word_last = head.stride128 ? WordW'(1024 / DataW - 1) : WordW'(512 / DataW - 1);
@@ -171,7 +220,7 @@ module rq_cache
       if (32'(word_q) < AsmWords) asm_q[32'(word_q)*DataW+:DataW] <= r_data_i;
     end
     if (wqe_last) begin
-      fill_qp_q <= head.qp;
+      fill_rq_q <= head.rq;
       fill_idx_q <= head.first + 16'(pos_q);
       fill_stride128_q <= head.stride128;
       fill_err_q <= r_err_i || (word_q != '0 && err_q);
@@ -180,6 +229,7 @@ module rq_cache
 
   // ---- store --------------------------------------------------------------------------------------------
   entry_t fill_entry, store_entry;
+  srq_entry_t srq_entry;
   logic [7:0] fill_num;
   logic take_read;
   wqe_idx_t take_idx;
@@ -193,19 +243,36 @@ module rq_cache
   };
   rnic_ram #(.Width($bits(entry_t)), .Depth(NumQp << LogStore)) u_store (
     .clk_i,
-    .we_i(fill_q), .waddr_i({fill_qp_q, fill_idx_q[LogStore-1:0]}), .wdata_i(fill_entry),
-    .re_i(take_read), .raddr_i({op_qp, take_idx[LogStore-1:0]}), .rdata_o(store_entry)
+    .we_i((fill_q && !fill_rq_q[QpIdxW]) || op == OpHold),
+    .waddr_i(fill_q ? {fill_rq_q[QpIdxW-1:0], fill_idx_q[LogStore-1:0]} :
+                      {op_qp, srq_entry.tag[LogStore-1:0]}),
+    .wdata_i(fill_q ? fill_entry : srq_entry.e),
+    .re_i(take_read && !op_rq[QpIdxW]), .raddr_i({op_qp, take_idx[LogStore-1:0]}),
+    .rdata_o(store_entry)
+  );
+  rnic_ram #(.Width($bits(srq_entry_t)), .Depth(NumSrq << LogSrqStore)) u_srq_store (
+    .clk_i,
+    .we_i(fill_q && fill_rq_q[QpIdxW]),
+    .waddr_i({fill_rq_q[SrqIdxW-1:0], fill_idx_q[LogSrqStore-1:0]}),
+    .wdata_i({fill_entry.bad ? 16'hffff : asm_q[47:32], fill_entry}),
+    .re_i(take_read && op_rq[QpIdxW]), .raddr_i({srqn, take_idx[LogSrqStore-1:0]}),
+    .rdata_o(srq_entry)
   );
 
   // ---- requests -------------------------------------------------------------------------------------------
-  typedef enum logic [1:0] {TakeIdle, TakeTry, TakeWait} take_state_e;
+  typedef enum logic [1:0] {TakeIdle, TakeTry, TakeWait, TakeHold} take_state_e;
   take_state_e take_state_q;
   rq_req_t req_q;
   wqe_idx_t rsp_idx_q;
   rq_status_e rsp_status_q;
-  logic take_new, take_here, take_none, take_gone, take_done, kick;
+  logic rsp_srq_q;                // the answer comes from an SRQ's store
+  logic [23:0] rsp_pd_q;
+  rq_idx_t take_rq;
+  entry_t rsp_entry;
+  logic take_new, take_here, take_none, take_gone, take_done, take_hold, kick;
 
   assign rq_req_ready_o = take_state_q == TakeIdle && swept;
+  assign take_rq = req_q.has_srq && req_q.start && !open_q[req_q.qp] ? srq_queue(req_q.srqn) : {1'b0, req_q.qp};
   assign take_new = req_q.start && !op_open;
   assign take_idx = take_new ? op_ci : op_ci - 16'd1;
   assign take_read = op == OpTake;
@@ -213,42 +280,92 @@ module rq_cache
   assign take_none = !take_gone && take_new && op_pi == op_ci;
   assign take_here = !take_gone && (!take_new || signed'(op_have - op_ci) > 0);
   assign take_done = op == OpTake && (take_here || take_none || take_gone);
+  // a WQE of an SRQ that stays open moves to the QP
+  assign take_hold = take_done && take_here && op_rq[QpIdxW] && !req_q.last;
   always_comb begin
+    rsp_entry = rsp_srq_q ? srq_entry.e : store_entry;
     rq_rsp_o.status = rsp_status_q;
-    if (rsp_status_q == RqOk && store_entry.bad) rq_rsp_o.status = RqBad;
-    rq_rsp_o.index = rsp_idx_q;
-    rq_rsp_o.num_sge = store_entry.num_sge;
-    rq_rsp_o.sge = store_entry.sge;
+    if (rsp_status_q == RqOk && rsp_entry.bad) rq_rsp_o.status = RqBad;
+    rq_rsp_o.index = rsp_srq_q ? srq_entry.tag : rsp_idx_q;
+    rq_rsp_o.pd = rsp_pd_q;
+    rq_rsp_o.num_sge = rsp_entry.num_sge;
+    rq_rsp_o.sge = rsp_entry.sge;
+  end
+
+  // ---- commands and limits of SRQs -----------------------------------------------------------------------
+  logic [NumSrq-1:0] lim_pend_q;
+  logic lim_hit, lim_push, lim_pop, lim_full_n;
+  logic [SrqIdxW:0] lim_level;
+  logic [15:0] lim, left;
+  assign lim = op == OpSrq ? srq_cmd_limit_i : lim_mem[srqn];
+  assign left = (srq_make ? 16'd0 : op_pi - op_ci) - 16'(op == OpTake);
+  assign lim_hit = ((op == OpTake && take_done && op_rq[QpIdxW] && take_here) ||
+                    (op == OpSrq && srq_cmd_op_i inside {SrqCmdCreate, SrqCmdLimit})) && left < lim;
+  assign lim_push = lim_hit && !lim_pend_q[srqn];
+  assign lim_pop = lim_valid_o && lim_ready_i;
+
+  rnic_fifo #(.Width(SrqIdxW), .Depth(NumSrq)) u_limit (
+    .clk_i, .rst_ni,
+    .in_valid_i(lim_push), .in_ready_o(lim_full_n), .in_data_i(srqn),
+    .out_valid_o(lim_valid_o), .out_ready_i(lim_ready_i), .out_data_o(lim_srqn_o),
+    .level_o(lim_level)
+  );
+
+  always_ff @(posedge clk_i) begin
+    if (!rst_ni) begin
+      srq_exists_q <= '0;
+      lim_pend_q <= '0;
+      srq_cmd_rsp_valid_o <= 1'b0;
+    end else begin
+      srq_cmd_rsp_valid_o <= srq_cmd_ready_o;
+      if (op == OpSrq && srq_cmd_op_i inside {SrqCmdCreate, SrqCmdDestroy})
+        srq_exists_q[srqn] <= srq_make;
+      if (lim_pop) lim_pend_q[lim_srqn_o] <= 1'b0;
+      if (lim_push) lim_pend_q[srqn] <= 1'b1;
+    end
+    if (srq_make) srq_mem[srqn] <= srq_cmd_attr_i;
+    if (lim_hit || srq_make || (op == OpSrq && srq_cmd_op_i == SrqCmdLimit))
+      lim_mem[srqn] <= lim_hit ? '0 : srq_cmd_limit_i;
+    if (op == OpSrq) begin
+      srq_cmd_rsp_o <= '{exists: srq_exists_q[srqn], attr: srq_mem[srqn], limit: lim_mem[srqn],
+                         pi: op_pi, ci: op_ci};
+    end
   end
 
   // ---- doorbells and visits, one after the other -----------------------------------------------------------
   typedef enum logic [1:0] {VisIdle, VisRequest, VisAnswer, VisApply} vis_state_e;
   vis_state_e vis_state_q;
   logic vis_db_q;                 // a doorbell, else a QP of the rotation
-  qp_idx_t vis_qp_q;
+  rq_idx_t vis_rq_q;
   wqe_idx_t vis_pi_q;
   qp_state_e att_state_q;
   logic att_stride128_q;
   logic [63:0] att_base_q;
   logic [3:0] att_log_q;
   cq_idx_t att_cqn_q;
+  logic att_srq_q;                // a QP that has an SRQ
   logic rot_valid, rot_pop, rot_ready, vis_done, att_ok;
-  qp_idx_t rot_qp;
-  logic [QpIdxW:0] rot_level;
+  rq_idx_t rot_rq, vis_rq;
+  logic [RqIdxW:0] rot_level;
+  srq_attr_t vis_srq;
 
-  rnic_fifo #(.Width(QpIdxW), .Depth(NumQp)) u_rotation (
+  rnic_fifo #(.Width(RqIdxW), .Depth(NumRq)) u_rotation (
     .clk_i, .rst_ni,
-    .in_valid_i(push), .in_ready_o(rot_ready), .in_data_i(op_qp),
-    .out_valid_o(rot_valid), .out_ready_i(rot_pop), .out_data_o(rot_qp), .level_o(rot_level)
+    .in_valid_i(push), .in_ready_o(rot_ready), .in_data_i(op_rq),
+    .out_valid_o(rot_valid), .out_ready_i(rot_pop), .out_data_o(rot_rq), .level_o(rot_level)
   );
 
   // doorbells and the rotation in turn
-  logic last_db_q, take_db;
+  logic last_db_q, take_db, db_in_range;
+  assign db_in_range = db_srq_i ? db_qpn_i < 24'(NumSrq) : qpn_in_range(db_qpn_i);
+  assign vis_rq = !take_db ? rot_rq : db_srq_i ? srq_queue(db_qpn_i[SrqIdxW-1:0]) :
+                  {1'b0, qpn_to_idx(db_qpn_i)};
+  assign vis_srq = srq_mem[vis_rq[SrqIdxW-1:0]];
   assign take_db = db_valid_i && swept && (!rot_valid || !last_db_q);
   assign db_ready_o = vis_state_q == VisIdle && take_db;
   assign rot_pop = vis_state_q == VisIdle && !take_db && rot_valid;
   assign qp_req_valid_o = vis_state_q == VisRequest;
-  assign qp_req_idx_o = vis_qp_q;
+  assign qp_req_idx_o = vis_rq_q[QpIdxW-1:0];
   assign att_ok = att_state_q inside {QpInit, QpRtr, QpRts, QpSqd};
 
   // doorbell
@@ -256,7 +373,7 @@ module rq_cache
   logic db_ok;
   assign db_new_span = vis_pi_q - op_ci;
   assign db_old_span = op_pi - op_ci;
-  assign db_ok = (att_ok || att_state_q == QpErr) && db_new_span >= db_old_span &&
+  assign db_ok = (att_ok || att_state_q == QpErr) && !att_srq_q && db_new_span >= db_old_span &&
                  db_new_span <= (16'd1 << att_log_q);
 
   // read
@@ -271,12 +388,13 @@ module rq_cache
   logic [5:0] page_slot, page_left64;
   logic [4:0] page_left128;
   logic [2:0] count;
-  logic fetch, flush, vis_again;
+  logic fetch, flush, flush_wqe, vis_again;
   logic ar_valid_q, ar_free;
 
   assign avail = op_pi - op_fetch;
   // the open WQE keeps its place
-  assign room = op_ci + 16'(1 << LogStore) - 16'(op_open) - op_fetch;
+  assign room = op_ci + (op_rq[QpIdxW] ? 16'(1 << LogSrqStore) : 16'(1 << LogStore) - 16'(op_open)) -
+                op_fetch;
   assign slot = op_fetch[14:0] & 15'((16'd1 << att_log_q) - 16'd1);
   assign to_end = (16'd1 << att_log_q) - 16'(slot);
   assign page_slot = att_stride128_q ? {1'b0, att_base_q[11:7] + slot[4:0]} :
@@ -287,7 +405,8 @@ module rq_cache
                       min3(sat4(to_end),
                            sat4(16'd1 + (att_stride128_q ? 16'(page_left128) : 16'(page_left64)))));
   assign fetch = att_ok && count != 3'd0;
-  assign flush = att_state_q == QpErr && (op_open || op_pi != op_ci);
+  assign flush_wqe = op_open || (!att_srq_q && op_pi != op_ci);
+  assign flush = att_state_q == QpErr && (flush_wqe || (att_srq_q && !told_q[op_qp]));
   assign ar_free = !ar_valid_q || ar_ready_i;
 
   logic flush_v_q, flush_free;
@@ -299,7 +418,7 @@ module rq_cache
   assign vis_again = (fetch && (avail != 16'(count)) && (room != 16'(count))) || flush;
 
   assign tkt_valid = op == OpVisit && fetch;
-  assign tkt = '{qp: vis_qp_q, first: op_fetch, count: count, stride128: att_stride128_q};
+  assign tkt = '{rq: vis_rq_q, first: op_fetch, count: count, stride128: att_stride128_q};
   assign ev_wqe_o = tkt_valid ? count : 3'd0;
   assign ar_valid_o = ar_valid_q;
 
@@ -320,42 +439,49 @@ module rq_cache
   // ---- one operation per cycle ------------------------------------------------------------------------------
   always_comb begin
     op = OpNone;
-    op_qp = vis_qp_q;
+    op_rq = vis_rq_q;
     if (fill_q) begin
       op = OpFill;
-      op_qp = fill_qp_q;
+      op_rq = fill_rq_q;
     end else if (!swept || adm_valid_i) begin
       op = OpInit;
-      op_qp = swept ? adm_qp_i : sweep_q[QpIdxW-1:0];
+      op_rq = swept ? {1'b0, adm_qp_i} : sweep_q[RqIdxW-1:0];
+    end else if (srq_cmd_valid_i) begin
+      op = OpSrq;
+      op_rq = srq_queue(srq_cmd_idx_i);
     end else if (take_state_q == TakeTry) begin
       op = OpTake;
-      op_qp = req_q.qp;
+      op_rq = take_rq;
+    end else if (take_state_q == TakeHold) begin
+      op = OpHold;
+      op_rq = {1'b0, req_q.qp};
     end else if (err_valid_i) begin
       op = OpErr;
-      op_qp = err_idx_i;
+      op_rq = {1'b0, err_idx_i};
     end else if (vis_state_q == VisApply) begin
       if (vis_db_q) op = OpDoorbell;
       else if (!att_ok || (ar_free && tkt_ready)) op = OpVisit;
     end
   end
-  assign op_pi = pi_mem[op_qp];
-  assign op_fetch = fetch_mem[op_qp];
-  assign op_have = have_mem[op_qp];
-  assign op_ci = ci_mem[op_qp];
-  assign op_open = open_q[op_qp];
-  assign op_queued = queued_q[op_qp];
+  assign op_qp = op == OpTake ? req_q.qp : op_rq[QpIdxW-1:0];
+  assign op_pi = pi_mem[op_rq];
+  assign op_fetch = fetch_mem[op_rq];
+  assign op_have = have_mem[op_rq];
+  assign op_ci = ci_mem[op_rq];
+  assign op_open = open_q[op_qp] && (op == OpTake || !op_rq[QpIdxW]);
+  assign op_queued = queued_q[op_rq];
   assign op_failed = failed_q[op_qp];
   assign err_ready_o = op == OpErr;
   assign vis_done = op inside {OpDoorbell, OpVisit};
 
   // what makes a waiting request try again
-  assign kick = op_qp == req_q.qp && (op == OpFill || (op == OpVisit && !att_ok));
+  assign kick = op_rq == take_rq && (op == OpFill || (op == OpVisit && !att_ok));
 
   always_comb begin
     unique case (op)
       OpErr: push = !op_queued;
       // a WQE taken makes room; one that is posted but not here may need a visit
-      OpTake: push = !op_queued && !take_none && !take_gone;
+      OpTake: push = !op_queued && !take_none && !take_gone && (!req_q.has_srq || op_rq[QpIdxW]);
       OpDoorbell: push = db_ok && !op_queued;
       OpVisit: push = vis_again && !op_queued;
       default: push = 1'b0;
@@ -367,6 +493,7 @@ module rq_cache
       queued_q <= '0;
       open_q <= '0;
       failed_q <= '0;
+      told_q <= '0;
       take_state_q <= TakeIdle;
       vis_state_q <= VisIdle;
       last_db_q <= 1'b0;
@@ -374,17 +501,21 @@ module rq_cache
       rq_rsp_valid_o <= 1'b0;
       ev_bad_db_o <= 1'b0;
     end else begin
-      rq_rsp_valid_o <= take_done;
+      rq_rsp_valid_o <= (take_done && !take_hold) || op == OpHold;
       ev_bad_db_o <= (op == OpDoorbell && !db_ok) ||
-                     (db_valid_i && db_ready_o && !qpn_in_range(db_qpn_i));
+                     (db_valid_i && db_ready_o && !db_in_range);
       if (flush_ready_i) flush_v_q <= 1'b0;
-      if (rot_pop) queued_q[rot_qp] <= 1'b0;
-      if (push) queued_q[op_qp] <= 1'b1;
+      if (rot_pop) queued_q[rot_rq] <= 1'b0;
+      if (push) queued_q[op_rq] <= 1'b1;
 
       unique case (take_state_q)
         TakeIdle: if (rq_req_valid_i && swept) take_state_q <= TakeTry;
-        TakeTry: if (op == OpTake) take_state_q <= take_done ? TakeIdle : TakeWait;
-        default: begin
+        TakeTry: if (op == OpTake) begin
+          if (!take_done) take_state_q <= TakeWait;
+          else take_state_q <= take_hold ? TakeHold : TakeIdle;
+        end
+        TakeHold: if (op == OpHold) take_state_q <= TakeIdle;
+        default: begin  // TakeWait
           if (kick && op == OpFill) begin
             take_state_q <= TakeTry;
           end else if (kick) begin
@@ -398,10 +529,10 @@ module rq_cache
         VisIdle: begin
           if (db_ready_o) begin
             last_db_q <= 1'b1;
-            if (qpn_in_range(db_qpn_i)) vis_state_q <= VisRequest;
+            if (db_in_range) vis_state_q <= vis_rq[QpIdxW] ? VisApply : VisRequest;
           end else if (rot_pop) begin
             last_db_q <= 1'b0;
-            vis_state_q <= VisRequest;
+            vis_state_q <= vis_rq[QpIdxW] ? VisApply : VisRequest;
           end
         end
         VisRequest: if (qp_req_ready_i) vis_state_q <= VisAnswer;
@@ -409,11 +540,15 @@ module rq_cache
         default: if (vis_done) vis_state_q <= VisIdle;
       endcase
 
-      if (init) open_q[op_qp] <= 1'b0;
-      if (init || (op == OpVisit && att_state_q == QpErr)) failed_q[op_qp] <= !init;
+      if (init && !op_rq[QpIdxW]) open_q[op_qp] <= 1'b0;
+      if ((init && !op_rq[QpIdxW]) || (op == OpVisit && att_state_q == QpErr)) begin
+        failed_q[op_qp] <= !init;
+      end
+      if (init && !op_rq[QpIdxW]) told_q[op_qp] <= 1'b0;
       if (take_done && !take_gone && !take_none) open_q[op_qp] <= !req_q.last;
       if (op == OpVisit && flush && flush_free) begin
         open_q[op_qp] <= 1'b0;
+        told_q[op_qp] <= !flush_wqe;
         flush_v_q <= 1'b1;
       end
     end
@@ -422,11 +557,19 @@ module rq_cache
     if (op == OpTake) begin
       rsp_idx_q <= take_idx;
       rsp_status_q <= take_here ? RqOk : take_none ? RqNone : RqGone;
+      rsp_srq_q <= op_rq[QpIdxW];
+      rsp_pd_q <= srq_mem[req_q.srqn].pd;
     end
     if (vis_state_q == VisIdle) begin
       vis_db_q <= take_db;
-      vis_qp_q <= take_db ? qpn_to_idx(db_qpn_i) : rot_qp;
+      vis_rq_q <= vis_rq;
       vis_pi_q <= db_pi_i;
+      // of an SRQ; a QP's are asked for
+      att_state_q <= srq_exists_q[vis_rq[SrqIdxW-1:0]] ? QpRts : QpNone;
+      att_stride128_q <= vis_srq.stride128;
+      att_base_q <= {vis_srq.addr, 6'd0};
+      att_log_q <= vis_srq.log_size;
+      att_srq_q <= 1'b0;
     end
     if (vis_state_q == VisAnswer) begin
       att_state_q <= qp_rsp_i.state;
@@ -434,18 +577,19 @@ module rq_cache
       att_base_q <= qp_rsp_i.rq_addr;
       att_log_q <= qp_rsp_i.log_rq_size;
       att_cqn_q <= qp_rsp_i.recv_cqn;
+      att_srq_q <= qp_rsp_i.has_srq;
     end
     if (op == OpVisit && flush && flush_free) begin
-      flush_q <= '{qp: op_qp, cqn: att_cqn_q, index: op_open ? op_ci - 16'd1 : op_ci};
+      flush_q <= '{last_wqe: !flush_wqe, qp: op_qp, cqn: att_cqn_q, index: op_open ? op_ci - 16'd1 : op_ci};
     end
 
     // indices
-    if (init || (op == OpDoorbell && db_ok)) pi_mem[op_qp] <= init ? '0 : vis_pi_q;
-    if (init || tkt_valid) fetch_mem[op_qp] <= init ? '0 : op_fetch + 16'(count);
-    if (init || op == OpFill) have_mem[op_qp] <= init ? '0 : op_have + 16'd1;
-    if (init || (take_done && take_new && take_here) ||
-        (op == OpVisit && flush && flush_free && !op_open)) begin
-      ci_mem[op_qp] <= init ? '0 : op_ci + 16'd1;
+    if (clear || (op == OpDoorbell && db_ok)) pi_mem[op_rq] <= clear ? '0 : vis_pi_q;
+    if (clear || tkt_valid) fetch_mem[op_rq] <= clear ? '0 : op_fetch + 16'(count);
+    if (clear || op == OpFill) have_mem[op_rq] <= clear ? '0 : op_have + 16'd1;
+    if (clear || op == OpHold || (take_done && take_new && take_here) ||
+        (op == OpVisit && flush && flush_free && flush_wqe && !op_open)) begin
+      ci_mem[op_rq] <= clear ? '0 : (op == OpHold ? srq_entry.tag : op_ci) + 16'd1;
     end
   end
 
@@ -480,11 +624,11 @@ module rq_cache
 
   assign idle_o = swept && vis_state_q == VisIdle && !rot_valid && !db_valid_i && !err_valid_i &&
                   !head_valid && !fill_q && !flush_v_q && !ar_valid_q && !adm_valid_i &&
-                  take_state_q == TakeIdle && !rq_req_valid_i && !rq_rsp_valid_o &&
+                  !srq_cmd_valid_i && !srq_cmd_rsp_valid_o && !lim_valid_o && take_state_q == TakeIdle && !rq_req_valid_i && !rq_rsp_valid_o &&
                   !adm_rsp_valid_o;
 
-  // The rotation holds a QP at most once: never full when a QP is pushed. Unread parts of WQEs and addresses.
+  // Rotation and limits hold a queue at most once: never full when one is pushed. Unread parts of WQEs and addresses.
   logic unused;
-  assign unused = ^{rot_ready, rot_level, asm_q, att_base_q[5:0]};
+  assign unused = ^{rot_ready, rot_level, lim_full_n, lim_level, vis_srq, asm_q, att_base_q[5:0]};
 
 endmodule

@@ -34,7 +34,7 @@
 //
 // Order is kept by sending everything that leads to an acknowledge, also duplicates and NAKs,
 // through wr_o: the payload writer acknowledges and completes after all earlier writes have finished.
-// Flushed receive WQEs go the same way, between packets. A fatal NAK
+// Flushed receive WQEs, and the end of a QP's use of its SRQ, go the same way, between packets. A fatal NAK
 // asks for the QP's error state and sets `dead`, so that nothing of this QP is executed even before
 // the QP table has changed.
 
@@ -93,6 +93,16 @@ module rx_transport
   output logic         wr_valid_o,
   input  logic         wr_ready_i,
   output rx_write_t    wr_o,
+
+  // SEND with invalidate
+  output logic         chg_valid_o,
+  input  logic         chg_ready_i,
+  output mr_change_t   chg_o,
+  input  logic         chg_rsp_valid_i,
+  input  mr_result_e   chg_rsp_i,
+  // a barrier of the requester: goes on to the writer
+  input  logic         bar_valid_i,
+  output logic         bar_ready_o,
 
   output logic         ackrx_valid_o,
   input  logic         ackrx_ready_i,
@@ -191,6 +201,7 @@ module rx_transport
     logic write;       // of RDMA WRITE
     logic send;        // of SEND
     logic imm;
+    logic inv;         // with a key to invalidate
     logic other_req;   // request that is refused by NAK
     logic read_req;    // of these, READ and atomics: a duplicate is not acknowledged by an ACK
     logic ack;
@@ -207,6 +218,8 @@ module rx_transport
     logic [23:0] pd;
     logic [23:0] dest_qpn;
     cq_idx_t     recv_cqn;
+    logic        has_srq;
+    srq_idx_t    srqn;
     logic [4:0]  min_rnr_timer;
     logic        addr_ok;     // also on UD: there it does not matter
     logic        pkey_ok;
@@ -239,7 +252,8 @@ module rx_transport
     RecvGone,     // the QP went to ERR
     RecvWqe,      // WQE malformed
     RecvLen,      // message too long
-    RecvProt      // SGE not covered
+    RecvProt,     // SGE not covered
+    RecvInv       // key cannot be invalidated
   } recv_e;
 
   // Part of a payload in one SGE.
@@ -260,7 +274,7 @@ module rx_transport
     rsp_state_t st;
   } act_t;
 
-  typedef enum logic [3:0] {
+  typedef enum logic [4:0] {
     StIdle,
     StLookup,
     StCheck,
@@ -269,6 +283,8 @@ module rx_transport
     StSge,
     StMr,
     StMrCheck,
+    StInv,
+    StInvWait,
     StPieces,
     StAct,
     StAdmin,
@@ -284,15 +300,19 @@ module rx_transport
     logic [7:0] o;
     // the services number their operations alike
     o = op[7:5] inside {3'd0, 3'd1, 3'd3} ? {3'd0, op[4:0]} : 8'hff;
-    c.send = o inside {[OpRcSendFirst : OpRcSendOnlyImm]};
+    // on RC only
+    c.inv = op inside {OpRcSendLastInv, OpRcSendOnlyInv};
+    c.send = o inside {[OpRcSendFirst : OpRcSendOnlyImm]} || c.inv;
     c.write = o inside {[OpRcWriteFirst : OpRcWriteOnlyImm]};
     c.first = o == OpRcSendFirst || o == OpRcWriteFirst;
     c.middle = o == OpRcSendMiddle || o == OpRcWriteMiddle;
-    c.last = o inside {OpRcSendLast, OpRcSendLastImm, OpRcWriteLast, OpRcWriteLastImm};
-    c.only = o inside {OpRcSendOnly, OpRcSendOnlyImm, OpRcWriteOnly, OpRcWriteOnlyImm};
+    c.last = o inside {OpRcSendLast, OpRcSendLastImm, OpRcWriteLast, OpRcWriteLastImm} ||
+             op == OpRcSendLastInv;
+    c.only = o inside {OpRcSendOnly, OpRcSendOnlyImm, OpRcWriteOnly, OpRcWriteOnlyImm} ||
+             op == OpRcSendOnlyInv;
     c.imm = o inside {OpRcSendLastImm, OpRcSendOnlyImm, OpRcWriteLastImm, OpRcWriteOnlyImm};
     c.read_req = o inside {OpRcReadRequest, 8'h13, 8'h14};
-    c.other_req = o inside {8'h16, 8'h17} || c.read_req;
+    c.other_req = c.read_req;
     c.ack = o == OpRcAck;
     c.response = op inside {[OpRcReadRespFirst : OpRcAtomicAck]};
     c.cnp = op == OpCnp;
@@ -383,7 +403,7 @@ module rx_transport
     va = start ? p.va : st.va;
     len = start ? p.dma_len : st.remaining;
     k.access_ok = !needs_mr(c, p.dma_len) ||
-                  mr_check(mr, start ? p.rkey : st.rkey, q.pd, va, len, MrRemoteWrite);
+                  mr_check(mr, start ? p.rkey : st.rkey, q.pd, p.qp, va, len, MrRemoteWrite);
     k.iova = mr.iova + (va - mr.va);
     k.recv = !k.drop && !k.fwd_ack && !k.duplicate && !k.ahead && k.op_ok && k.access_ok &&
              (c.send || c.imm);
@@ -473,13 +493,14 @@ module rx_transport
     end else if (rv != RecvOk) begin
       a.has_drop = 1'b1;
       if (!k.rc) a.reason = DropRecvError;
-      else a.reason = rv == RecvLen ? DropNakInvReq : DropNakOp;
+      else a.reason = rv == RecvLen ? DropNakInvReq : rv == RecvInv ? DropNakAccess : DropNakOp;
       a.has_wr = 1'b1;
-      a.wr.syndrome = rv == RecvLen ? SynNakInvReq : SynNakOp;
+      a.wr.syndrome = rv == RecvLen ? SynNakInvReq : rv == RecvInv ? SynNakAccess : SynNakOp;
       a.wr.has_cqe = 1'b1;
       unique case (rv)
         RecvLen: a.wr.cqe.status = rnic_regs_pkg::WcStatusLocLenErr;
         RecvProt: a.wr.cqe.status = rnic_regs_pkg::WcStatusLocProtErr;
+        RecvInv: a.wr.cqe.status = rnic_regs_pkg::WcStatusRemInvReqErr;
         default: a.wr.cqe.status = rnic_regs_pkg::WcStatusLocQpOpErr;
       endcase
       a.fatal = 1'b1;
@@ -492,8 +513,9 @@ module rx_transport
       a.wr.cqe.with_grh = k.ud;
       a.wr.has_cqe = ends && (c.send || c.imm);
       a.wr.cqe.byte_len = total;
-      a.wr.cqe.imm = c.imm ? swap32(p.imm) : 32'd0;
+      a.wr.cqe.imm = c.imm ? swap32(p.imm) : c.inv ? p.rkey : 32'd0;
       a.wr.cqe.with_imm = c.imm;
+      a.wr.cqe.with_inv = c.inv;
       a.wr.cqe.solicited = p.solicited;
       a.wr.last = ends;
       a.wr.ack = k.rc && (p.ack_req || (coalesce != 0 && since >= 9'(coalesce)));
@@ -589,7 +611,7 @@ module rx_transport
   assign outs_free = (!pcmd_v_q || pcmd_fire) && (!grh_v_q || grh_ready_i) && (!wr_v_q || wr_ready_i) &&
                      (!ackrx_v_q || ackrx_ready_i) && (!err_v_q || qp_err_ready_i);
   assign act_go = state_q == StAct && outs_free;
-  assign launch = meta_valid_i && ahead_ok_q && !adm_valid_i && !flush_valid_i &&
+  assign launch = meta_valid_i && ahead_ok_q && !adm_valid_i && !flush_valid_i && !bar_valid_i &&
                   (state_q == StIdle || act_go);
   assign lookup_done = (!qp_wait_q || qp_rsp_valid_i) && (!mr_wait_q || mr_rsp_valid_i);
 
@@ -618,12 +640,24 @@ module rx_transport
   assign start_p = c_p.first || c_p.only;
   assign rq_req_valid_o = state_q == StRq;
   assign rq_req_o = '{
-    qp: p_q.qp, start: k_q.rq_start && !close_q && !commit_q,
+    qp: p_q.qp, has_srq: q_q.has_srq, srqn: q_q.srqn,
+    start: k_q.rq_start && !close_q && !commit_q,
     last: k_q.rq_last || close_q || commit_q
   };
   assign sge = rq_rsp_i.sge[sge_q[1:0]];
   assign sge_room = sge.length - off_q;
   assign flush_ready_o = state_q == StIdle && !adm_valid_i && (!wr_v_q || wr_ready_i);
+  assign bar_ready_o = state_q == StIdle && !adm_valid_i && !flush_valid_i && (!wr_v_q || wr_ready_i);
+  assign chg_valid_o = state_q == StInv;
+  always_comb begin
+    chg_o = '0;
+    if (state_q == StInv) begin
+      chg_o.op = MrInvalidateRemote;
+      chg_o.qp = p_q.qp;
+      chg_o.pd = q_q.pd;
+      chg_o.key = p_q.rkey;
+    end
+  end
   assign rq_adm_valid_o = state_q == StAdminRq;
   assign rq_adm_init_o = adm_q.op == QpStateReset;
   assign rq_adm_qp_o = adm_q.qp;
@@ -685,11 +719,16 @@ module rx_transport
             wr_q <= '0;
             wr_q.qp <= flush_i.qp;
             wr_q.has_cqe <= 1'b1;
+            wr_q.cqe.last_wqe <= flush_i.last_wqe;
             wr_q.cqe.cqn <= flush_i.cqn;
             wr_q.cqe.qp <= flush_i.qp;
             wr_q.cqe.index <= flush_i.index;
             wr_q.cqe.opcode <= rnic_regs_pkg::CqeOpcodeRecv;
             wr_q.cqe.status <= rnic_regs_pkg::WcStatusWrFlushErr;
+          end else if (bar_valid_i && bar_ready_o) begin
+            wr_v_q <= 1'b1;
+            wr_q <= '0;
+            wr_q.barrier <= 1'b1;
           end
         end
 
@@ -704,6 +743,8 @@ module rx_transport
               pd: qp_rsp_i.pd,
               dest_qpn: qp_rsp_i.dest_qpn,
               recv_cqn: qp_rsp_i.recv_cqn,
+              has_srq: qp_rsp_i.has_srq,
+              srqn: qp_rsp_i.srqn,
               min_rnr_timer: qp_rsp_i.min_rnr_timer,
               addr_ok: qp_rsp_i.qp_type inside {QpTypeUd, QpTypeRaw} ||
                        (p_q.sip == qp_rsp_i.dgid && p_q.dip == qp_rsp_i.sgid &&
@@ -751,6 +792,8 @@ module rx_transport
               if (!k_q.rq_last) state_q <= StRq;
             end else if (c_p.send && (p_q.payload_len != 0 || k_q.ud)) begin
               state_q <= StSge;
+            end else if (c_p.inv) begin
+              state_q <= StInv;
             end
           end
         end
@@ -778,8 +821,8 @@ module rx_transport
         end
 
         StMrCheck: begin
-          if (!mr_check(mr_q, sge.lkey, q_q.pd, sge.addr + 64'(off_q), 32'(run_q),
-                        MrLocalWrite)) begin
+          if (!mr_check(mr_q, sge.lkey, q_q.has_srq ? rq_rsp_i.pd : q_q.pd, p_q.qp,
+                        sge.addr + 64'(off_q), 32'(run_q), MrLocalWrite)) begin
             recv_q <= RecvProt;
             close_q <= 1'b1;
             state_q <= k_q.rq_last ? StAct : StRq;
@@ -799,10 +842,20 @@ module rx_transport
             end else if (k_q.keep) begin
               commit_q <= 1'b1;
               state_q <= StRq;
+            end else if (c_p.inv) begin
+              state_q <= StInv;
             end else begin
               state_q <= num_q == 3'd0 ? StAct : StPieces;
             end
           end
+        end
+
+        // before a byte is handed out: a message with a wrong key has no effect at its end
+        StInv: if (chg_ready_i) state_q <= StInvWait;
+
+        StInvWait: if (chg_rsp_valid_i) begin
+          if (chg_rsp_i != MrDone) recv_q <= RecvInv;
+          state_q <= chg_rsp_i == MrDone && num_q > 3'd1 ? StPieces : StAct;
         end
 
         // the payload goes with the first piece: the writer does not take all of them before it

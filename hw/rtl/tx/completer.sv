@@ -114,6 +114,8 @@ module completer
     unique case (op)
       OpWrite: return CqeOpcodeRdmaWrite;
       OpSend: return CqeOpcodeSend;
+      OpLocalInv: return CqeOpcodeLocalInv;
+      OpBindMw: return CqeOpcodeBindMw;
       default: return CqeOpcodeError;
     endcase
   endfunction
@@ -333,7 +335,7 @@ module completer
         cqe_want = bad || flight.signaled;
         cqe_status = bad ? {4'd0, flight.status} : WcStatusSuccess;
         // the completion of a NOP carries its WQE opcode
-        cqe_opcode = flight.kind == FlightNop ? WqeOpcodeNop : op_code(flight.op);
+        cqe_opcode = flight.kind == FlightNop && flight.op == OpNone ? WqeOpcodeNop : op_code(flight.op);
       end
       RunFail: begin
         step = ci_q != pi_i;

@@ -103,6 +103,15 @@ module requester
   output logic             qp_err_valid_o,
   input  logic             qp_err_ready_i,
   output qp_idx_t          qp_err_idx_o,
+  // changes of the MR table; barrier on the responder's writes
+  output logic             chg_valid_o,
+  input  logic             chg_ready_i,
+  output mr_change_t       chg_o,
+  input  logic             chg_rsp_valid_i,
+  input  mr_result_e       chg_rsp_i,
+  output logic             bar_valid_o,
+  input  logic             bar_ready_i,
+  input  logic             bar_done_i,
   // administration
   input  logic             adm_valid_i,
   output logic             adm_ready_o,
@@ -202,6 +211,7 @@ module requester
   logic [1023:0] item_wqe;
   msg_t msg;
   psn_t seg_una;
+  logic seg_idle;
   logic seg_err;
   logic flight_we;
   logic [QpIdxW+LogInflight-1:0] flight_addr;
@@ -250,7 +260,8 @@ module requester
     .item_valid_i(item_valid), .item_ready_o(item_ready), .item_i(item), .item_wqe_i(item_wqe),
     .ah_req_valid_o, .ah_req_idx_o, .ah_rsp_valid_i, .ah_rsp_i,
     .mr_req_valid_o, .mr_req_ready_i, .mr_req_idx_o, .mr_rsp_valid_i, .mr_rsp_i,
-    .msg_valid_o(msg_valid), .msg_ready_i(msg_ready), .msg_o(msg), .inline_o(msg_inline)
+    .msg_valid_o(msg_valid), .msg_ready_i(msg_ready), .msg_o(msg), .inline_o(msg_inline),
+    .seg_idle_i(seg_idle)
   );
 
   segmenter u_segmenter (
@@ -268,6 +279,8 @@ module requester
     .size_we_o(size_we), .size_lg_o(size_lg),
     .flight_we_o(flight_we), .flight_addr_o(flight_addr), .flight_o(flight),
     .kick_valid_o(kick_valid), .kick_ready_i(kick_ready),
+    .chg_valid_o, .chg_ready_i, .chg_o, .chg_rsp_valid_i, .chg_rsp_i,
+    .bar_valid_o, .bar_ready_i, .bar_done_i, .idle_o(seg_idle),
     .pkt_valid_o, .pkt_ready_i, .pkt_o, .frag_valid_o, .frag_ready_i, .frag_o,
     .inl_valid_o, .inl_ready_i, .inl_data_o, .inl_len_o,
     .sent_valid_o(sent_valid), .sent_qp_o(sent_qp), .sent_timeout_o(sent_timeout), .ev_again_o,

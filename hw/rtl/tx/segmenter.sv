@@ -10,6 +10,9 @@
 // never sleeps or waits for its next turn without an acknowledge on its way. On UC and UD nobody acknowledges: there such a packet
 // carries `report` instead, and the egress says when it was sent. A bad WQE halts the QP's sending; the completer fails it in order.
 //
+// Local invalidate and bind change the MR table when their turn comes, once: sent again, they are passed over with the result
+// that they had. An invalidate ends when what peers were allowed to write before is in memory.
+//
 // The completer may set a QP's place back or forward in any cycle of its (sync_i, rst_valid_i); a message of that QP
 // that is being cut is then given up behind its current packet and fetched again. Inline data (at most one
 // packet) leave on the inl stream with the packet.
@@ -71,6 +74,16 @@ module segmenter
   output flight_t     flight_o,
   output logic        kick_valid_o,  // something for the completer that no acknowledge will show
   input  logic        kick_ready_i,
+  // changes of memory regions and windows; barrier: all that peers were allowed to write before is written
+  output logic        chg_valid_o,
+  input  logic        chg_ready_i,
+  output mr_change_t  chg_o,
+  input  logic        chg_rsp_valid_i,
+  input  mr_result_e  chg_rsp_i,
+  output logic        bar_valid_o,
+  input  logic        bar_ready_i,
+  input  logic        bar_done_i,
+  output logic        idle_o,        // no message inside
   // to the wire
   output logic        pkt_valid_o,
   input  logic        pkt_ready_i,
@@ -99,13 +112,17 @@ module segmenter
     logic [7:0]  since_req;  // packets of this message since AckReq
     logic        ack_req;    // newest packet asked for an acknowledge
     logic        halt;       // a WQE was bad: nothing more is sent
+    logic        failed;     // the change of WQE max_next-1 was refused
     wqe_idx_t    max_next;   // behind the newest WQE ever sent whole
     psn_t        max_psn;    // behind the newest PSN ever sent
   } send_t;
 
   send_t send_mem[NumQp];
 
-  typedef enum logic [2:0] {SegIdle, SegSeek, SegPacket, SegFragment, SegStop, SegLocal, SegAgain} state_e;
+  typedef enum logic [3:0] {
+    SegIdle, SegSeek, SegPacket, SegFragment, SegStop, SegChange, SegAsked, SegBarrier, SegSettle, SegLocal,
+    SegAgain
+  } state_e;
   state_e state_q;
 
   msg_t m_q;
@@ -116,6 +133,8 @@ module segmenter
   turn_t turn_q;
   logic [16:0] used_q;       // bytes of this turn
   logic killed_q;            // the message at work is given up: its QP's place was set
+  logic changed_q;           // it is a change that was carried out now
+  logic again_q;             // or before
   logic [InlineBytes*8-1:0] inline_q;
 
   qp_idx_t qp;
@@ -226,7 +245,7 @@ module segmenter
   assign ev_again_o = send && st.psn != st.max_psn;
 
   // ---- end of a turn, local completions ----------------------------------------------------------------
-  logic stopped, local_done, drop, ended;
+  logic stopped, local_done, drop, ended, late;
   assign stop_valid_o = state_q == SegStop;
   assign stop_next_o = st.next;
   assign stop_closed_o = closed;
@@ -236,8 +255,10 @@ module segmenter
   assign kick_valid_o = state_q == SegLocal && !stall && !killed_q;
   assign local_done = kick_valid_o && kick_ready_i;
   // the QP failed or was set to another place meanwhile
-  assign drop = !stall && ((state_q == SegPacket && (err_i || killed_q)) ||
+  assign drop = !stall && ((state_q inside {SegPacket, SegChange} && (err_i || killed_q)) ||
                            (state_q == SegLocal && killed_q));
+  // a change carried out while its QP's place was set back: it counts as sent all the same
+  assign late = drop && state_q == SegLocal && changed_q;
   assign ended = (send && last && pkt_whole) ||
                  (state_q == SegFragment && frag_free && msg_end_q && flen == pkt_rem_q);
   assign retire_o = (take && !fresh && msg_i.last) ||
@@ -253,7 +274,7 @@ module segmenter
   end
 
   // the entry of a WQE begun for the first time tells the operation if the WQE fails before it is sent whole
-  assign flight_we_o = (send && (last || st.next == st.max_next)) || local_done;
+  assign flight_we_o = (send && (last || st.next == st.max_next)) || (local_done && !again_q) || late;
   assign flight_addr_o = {m_q.qp, m_q.idx[LogInflight-1:0]};
   always_comb begin
     flight_o.last_psn = st.psn;
@@ -264,10 +285,26 @@ module segmenter
                     m_q.kind == MsgNop ? FlightNop : FlightError;
   end
 
+  // ---- changes of memory regions: the first time a WQE is sent only ------------------------------------------
+  logic done_before;
+  assign done_before = st.next != st.max_next;
+  assign chg_valid_o = state_q == SegChange && !stall && !done_before && !err_i && !killed_q;
+  always_comb begin
+    chg_o = '0;
+    if (state_q == SegChange) begin
+      chg_o = '{op: m_q.op == OpBindMw ? MrBind : MrInvalidate, qp: m_q.qp, pd: m_q.pd, key: m_q.rkey, lkey: m_q.lkey,
+                addr: m_q.seg[0].iova, length: m_q.seg[0].len, remote_write: m_q.bind_how[0],
+                remote_read: m_q.bind_how[1], remote_atomic: m_q.bind_how[2],
+                zero_based: m_q.bind_how[3]};
+    end
+  end
+  assign bar_valid_o = state_q == SegBarrier;
+  assign idle_o = state_q == SegIdle;
+
   // ---- state ---------------------------------------------------------------------------------------------
   always_comb begin
     st_d = st;
-    st_we = init_i || send || local_done || rst_valid_i;
+    st_we = init_i || send || local_done || late || rst_valid_i;
     if (init_i) begin
       st_d = '{psn: init_psn_i, max_psn: init_psn_i, default: '0};
     end else if (sync_i) begin
@@ -277,10 +314,14 @@ module segmenter
       st_d.psn = rst_psn_i;
       st_d.ack_req = 1'b0;
       st_d.halt = 1'b0;
+    end else if (late) begin
+      st_d.max_next = m_q.idx + 1'b1;
+      st_d.failed = m_q.kind == MsgBad;
     end else if (state_q == SegLocal) begin
       st_d.next = st.next + 1'b1;
       st_d.off = '0;
       st_d.halt = m_q.kind == MsgBad;
+      if (changed_q) st_d.failed = m_q.kind == MsgBad;
     end else begin
       st_d.psn = st.psn + 1'b1;
       st_d.ack_req = ack_req;
@@ -305,6 +346,8 @@ module segmenter
       frag_valid_q <= 1'b0;
       inl_valid_q <= 1'b0;
       killed_q <= 1'b0;
+      changed_q <= 1'b0;
+      again_q <= 1'b0;
       used_q <= '0;
       turn_q <= '0;
     end else begin
@@ -312,6 +355,12 @@ module segmenter
       if (frag_ready_i) frag_valid_q <= 1'b0;
       if (inl_ready_i) inl_valid_q <= 1'b0;
       if (inl_push) inl_valid_q <= 1'b1;
+      if (state_q == SegIdle) begin
+        changed_q <= 1'b0;
+        again_q <= 1'b0;
+      end
+      if (state_q == SegAsked && chg_rsp_valid_i) changed_q <= 1'b1;
+      if (state_q == SegChange && !stall && done_before) again_q <= 1'b1;
       if (state_q == SegIdle) killed_q <= 1'b0;
       else if (rst_valid_i && cpl_qp_i == m_q.qp) killed_q <= 1'b1;
       if (send) pkt_valid_q <= 1'b1;
@@ -320,7 +369,8 @@ module segmenter
         SegIdle: if (fresh) begin
           turn_q <= msg_i.turn;
           if (msg_i.turn != turn_q) used_q <= '0;
-          if (msg_i.kind != MsgPackets || overrun) state_q <= SegLocal;
+          if (msg_i.kind == MsgChange && !overrun) state_q <= SegChange;
+          else if (msg_i.kind != MsgPackets || overrun) state_q <= SegLocal;
           else state_q <= st.off == '0 ? SegPacket : SegSeek;
         end
         SegSeek: if (seek_q < m_q.seg[0].len) state_q <= SegPacket;
@@ -337,6 +387,16 @@ module segmenter
           state_q <= !msg_end_q ? SegPacket : m_q.turn_end ? SegAgain : SegIdle;
         end
         SegStop: if (stopped) state_q <= SegIdle;
+        SegChange: begin
+          if (drop) state_q <= SegIdle;
+          else if (!stall && done_before) state_q <= SegLocal;
+          else if (chg_valid_o && chg_ready_i) state_q <= SegAsked;
+        end
+        SegAsked: if (chg_rsp_valid_i) begin
+          state_q <= chg_rsp_i == MrDone && m_q.op == OpLocalInv ? SegBarrier : SegLocal;
+        end
+        SegBarrier: if (bar_ready_i) state_q <= SegSettle;
+        SegSettle: if (bar_done_i) state_q <= SegLocal;
         SegLocal: begin
           if (drop) state_q <= SegIdle;
           else if (local_done) state_q <= m_q.turn_end ? SegAgain : SegIdle;
@@ -354,6 +414,13 @@ module segmenter
       end
       rem_q <= todo;
       seek_q <= st.off;
+    end
+    // a change that was carried out is a local completion like that of a NOP, or one with an error
+    if (state_q == SegChange && !stall && done_before)
+      m_q.kind <= st.failed && st.next + 16'd1 == st.max_next ? MsgBad : MsgNop;
+    if (state_q == SegAsked && chg_rsp_valid_i) begin
+      m_q.kind <= chg_rsp_i == MrDone ? MsgNop : MsgBad;
+      m_q.status <= chg_rsp_i == MrBadKey ? WcStatusLocProtErr[3:0] : WcStatusMwBindErr[3:0];
     end
     if (state_q == SegSeek) begin
       if (seek_q < m_q.seg[0].len) begin

@@ -6,6 +6,9 @@
 // (IBTA 10.7.3). Empty SGEs are taken out of the list; they are not checked. Inline data come in the WQE
 // from byte 32 on, up to its end, instead of the list; they stay on inline_o until the result is taken. On UD the message must fit into the
 // path MTU, and the address handle must exist and be of the QP's PD; a raw frame has MinRaw to MaxRaw bytes.
+// from byte 32 on, up to its end, instead of the list; they stay on inline_o until the result is taken.
+// Local invalidate and bind are checked where they are carried out (mr_table). The WQE behind such a one is looked at only when
+// the segmenter has done with it.
 //
 // Throughput (one cycle more on UD): 1 + 3 per SGE cycles with MR answers after one cycle (4 cycles for one SGE).
 // Back-pressure: a result waits for msg_ready_i; then WQEs wait.
@@ -35,10 +38,11 @@ module wqe_check
   output logic          msg_valid_o,
   input  logic          msg_ready_i,
   output msg_t          msg_o,
-  output logic [InlineBytes*8-1:0] inline_o
+  output logic [InlineBytes*8-1:0] inline_o,
+  input  logic          seg_idle_i   // the segmenter has done with all it took
 );
 
-  typedef enum logic [2:0] {CheckIdle, CheckHandle, CheckRequest, CheckAnswer, CheckDone} state_e;
+  typedef enum logic [2:0] {CheckIdle, CheckHandle, CheckRequest, CheckAnswer, CheckDone, CheckBarrier} state_e;
   state_e state_q;
 
   wqe_t wqe;
@@ -53,7 +57,9 @@ module wqe_check
   mr_t mr_q;
   logic mr_valid_q;        // answer registered
 
-  assign item_ready_o = state_q == CheckIdle || (state_q == CheckDone && msg_ready_i);
+  // what a change does must be seen by the checks behind it
+  assign item_ready_o = state_q == CheckIdle ||
+                        (state_q == CheckDone && msg_ready_i && msg_q.kind != MsgChange);
   assign msg_valid_o = state_q == CheckDone;
   assign msg_o = msg_q;
   assign inline_o = {tail_q, sge_q};
@@ -67,7 +73,7 @@ module wqe_check
 
   // The list is complete and right when the last SGE has been dealt with.
   logic ok;
-  assign ok = mr_check(mr_q, sge_q[0].lkey, pd_q, sge_q[0].addr, sge_q[0].length, MrLocalRead);
+  assign ok = mr_check(mr_q, sge_q[0].lkey, pd_q, msg_q.qp, sge_q[0].addr, sge_q[0].length, MrLocalRead);
 
   function automatic logic [33:0] sum(input sge_t [3:0] s, input logic [2:0] n);
     return ((n > 3'd0 ? 34'(s[0].length) : 34'd0) + (n > 3'd1 ? 34'(s[1].length) : 34'd0)) +
@@ -75,7 +81,7 @@ module wqe_check
   endfunction
 
   // verdict before the memory regions are looked at; valid while take
-  logic bad_op, service_ok, is_ud, ah_in_range_q, ah_ok;
+  logic bad_op, service_ok, is_change, is_ud, ah_in_range_q, ah_ok;
   logic is_raw, len_bad;
   msg_op_e op;
   logic [33:0] total;
@@ -83,9 +89,12 @@ module wqe_check
     unique case (wqe.opcode)
       WqeOpcodeRdmaWrite, WqeOpcodeRdmaWriteImm: op = OpWrite;
       WqeOpcodeSend, WqeOpcodeSendImm, WqeOpcodeSendInv: op = OpSend;
+      WqeOpcodeLocalInv: op = OpLocalInv;
+      WqeOpcodeBindMw: op = OpBindMw;
       default: op = OpNone;
     endcase
   end
+  assign is_change = op inside {OpLocalInv, OpBindMw};
   assign service_ok = item_i.qp_type == QpTypeRc ||
                       (item_i.qp_type == QpTypeUc && wqe.opcode != WqeOpcodeSendInv) ||
                       (item_i.qp_type == QpTypeRaw && wqe.opcode == WqeOpcodeSend) ||
@@ -98,10 +107,11 @@ module wqe_check
   assign ah_req_idx_o = wqe.ah[AhIdxW-1:0];
   assign bad_op = item_i.err || wqe.index != item_i.idx || (op != OpNone && !service_ok) ||
                   (op == OpNone && wqe.opcode != WqeOpcodeNop) ||
+                  (op == OpBindMw && (wqe.inline_data || wqe.num_sge != 8'd1)) ||
                   (op != OpNone && (wqe.inline_data ?
                       wqe.inline_len > (item_i.stride128 ? 16'd96 : 16'd32) :
                       wqe.num_sge > (item_i.stride128 ? 8'd4 : 8'd2)));
-  assign total = !take ? '0 : wqe.inline_data ? 34'(wqe.inline_len) :
+  assign total = !take || is_change ? '0 : wqe.inline_data ? 34'(wqe.inline_len) :
                  sum(wqe.sge, wqe.num_sge[2:0]);
 
   always_ff @(posedge clk_i) begin
@@ -122,7 +132,8 @@ module wqe_check
           end
         end
         CheckAnswer: if (mr_valid_q) state_q <= ok && left_q != 3'd1 ? CheckRequest : CheckDone;
-        CheckDone: if (msg_ready_i) state_q <= CheckIdle;
+        CheckDone: if (msg_ready_i) state_q <= msg_q.kind == MsgChange ? CheckBarrier : CheckIdle;
+        CheckBarrier: if (seg_idle_i) state_q <= CheckIdle;
         default: ;
       endcase
       if (take) begin
@@ -133,6 +144,7 @@ module wqe_check
     if (mr_rsp_valid_i) mr_q <= mr_rsp_i;
     if (take) begin
       msg_q.kind <= item_i.skip ? MsgSkip : bad_op ? MsgBad : op == OpNone ? MsgNop :
+                    is_change ? MsgChange :
                     len_bad ? MsgBad : MsgPackets;
       msg_q.status <= bad_op ? WcStatusLocQpOpErr[3:0] : WcStatusLocLenErr[3:0];
       msg_q.op <= item_i.err ? OpNone : op;
@@ -155,7 +167,12 @@ module wqe_check
       msg_q.solicited <= wqe.solicited;
       msg_q.remote_addr <= is_ud ? {24'd0, wqe.ah, wqe.remote_qpn} : wqe.remote_addr;
       ah_in_range_q <= (wqe.ah >> AhIdxW) == '0;
-      msg_q.rkey <= wqe.rkey;
+      msg_q.rkey <= op == OpLocalInv ? wqe.imm : wqe.rkey;
+      msg_q.pd <= item_i.pd;
+      msg_q.lkey <= wqe.sge[0].lkey;
+      msg_q.bind_how <= {wqe.bind_zero_based, wqe.bind_remote_atomic, wqe.bind_remote_read,
+                         wqe.bind_remote_write};
+      if (is_change) msg_q.seg[0] <= '{iova: wqe.sge[0].addr, len: wqe.sge[0].length};
       msg_q.total <= total[31:0];
       sge_q <= wqe.sge;
       if (wqe.inline_data) tail_q <= item_wqe_i[1023:768];
