@@ -113,6 +113,9 @@ func (s *client) workRequest(id int) verbs.SendWR {
 	op, ok := opcodes[o.Name]
 	require.True(s.t, ok, "operation %s", o.Name)
 	wr := verbs.SendWR{WRID: uint64(id), Opcode: op, RemoteAddr: s.c.Server.VA + rxetest.Target, RKey: s.c.Server.RKey}
+	if s.ah != nil {
+		wr.AH, wr.RemoteQPN, wr.RemoteQKey = s.ah, s.c.Server.QPN, rxetest.QKey
+	}
 	if o.Len > 0 {
 		wr.SGEs = []verbs.SGE{s.buf.SGE(rxetest.Local(id), o.Len)}
 	}

@@ -97,7 +97,6 @@ var notYet = map[string]string{
 	"server wmw": "memory windows", "server inv": "invalidate responder", "server sbadinv": "invalidate responder",
 	"client r": "READ requester", "client fa": "atomic requester", "client cas": "atomic requester",
 	"client inv": "invalidate requester", "client sbadinv": "invalidate requester",
-	"server UD": "UD", "client UD": "UD",
 }
 
 // missing gives what a conversation needs and the NIC does not have.
@@ -146,6 +145,7 @@ type player struct {
 	pd   *verbs.PD
 	cq   *verbs.CQ
 	qp   *verbs.QP
+	ah   *verbs.AH // of UD
 	buf  *verbs.MR // the buffer of vt
 	ro   *verbs.MR // without remote rights
 	wcs  []verbs.WC
@@ -194,7 +194,7 @@ func newPlayer(t *testing.T, c *rxetest.Conversation, role string, width int, us
 // connect makes the QP as vt does.
 func (p *player) connect(peer *rxetest.Side) {
 	p.t.Helper()
-	types := map[roce.Service]verbs.QPType{roce.ServiceRC: verbs.TypeRC, roce.ServiceUC: verbs.TypeUC}
+	types := map[roce.Service]verbs.QPType{roce.ServiceRC: verbs.TypeRC, roce.ServiceUC: verbs.TypeUC, roce.ServiceUD: verbs.TypeUD}
 	var err error
 	p.qp, err = p.pd.CreateQP(verbs.QPConfig{Type: types[p.c.Service], SendCQ: p.cq, MaxSendWR: 256, MaxRecvWR: 256, SignalAll: true})
 	require.NoError(p.t, err)
@@ -205,6 +205,12 @@ func (p *player) connect(peer *rxetest.Side) {
 	rtr := verbs.QPAttr{State: verbs.Of(verbs.StateRTR), PathMTU: &mtu, DestQPN: verbs.Of(peer.QPN + p.me.QPNOffset), RQPSN: &peer.PSN,
 		AH: &verbs.AHAttr{DGID: peer.IP, DMAC: net.HardwareAddr(peer.MAC[:]), TrafficClass: p.me.TrafficClass, FlowLabel: p.me.FlowLabel}}
 	rts := verbs.QPAttr{State: verbs.Of(verbs.StateRTS), SQPSN: &p.me.PSN}
+	if p.c.Service == roce.ServiceUD {
+		init = verbs.QPAttr{State: init.State, QKey: verbs.Of(uint32(rxetest.QKey))}
+		p.ah, err = p.pd.CreateAH(*rtr.AH)
+		require.NoError(p.t, err)
+		rtr = verbs.QPAttr{State: rtr.State}
+	}
 	if p.c.Service == roce.ServiceRC {
 		rtr.MinRNRTimer, rtr.MaxDestRdAtomic = &p.me.RNRTimer, &p.me.RdAtomic
 		rts.Timeout, rts.RetryCnt, rts.RNRRetry, rts.MaxRdAtomic = &p.me.Timeout, &p.me.Retry, &p.me.RNRRetry, &p.me.RdAtomic

@@ -30,7 +30,11 @@ type arena struct {
 	byPSN  uint32
 }
 
-const victimSize = 8192
+const (
+	victimSize = 8192
+	udQKey     = 0x11111111
+	udRecv     = 4000 // where the receive of the UD QP lies
+)
 
 func newArena(t *testing.T, width int) *arena {
 	t.Helper()
@@ -78,6 +82,18 @@ func newArena(t *testing.T, width int) *arena {
 			}
 		}
 	}
+	uc, err := a.pd.CreateQP(verbs.QPConfig{Type: verbs.TypeUC, SendCQ: a.cq, MaxSendWR: 1})
+	require.NoError(t, err)
+	ud, err := a.pd.CreateQP(verbs.QPConfig{Type: verbs.TypeUD, SendCQ: a.cq, MaxSendWR: 1, MaxRecvWR: 2})
+	require.NoError(t, err)
+	a.qps["UC"], a.qps["UD"] = uc, ud
+	a.join(uc, 0x800, verbs.MTU256)
+	for _, attr := range []verbs.QPAttr{{State: verbs.Of(verbs.StateInit), QKey: verbs.Of(uint32(udQKey))},
+		{State: verbs.Of(verbs.StateRTR), PathMTU: verbs.Of(verbs.MTU256)}, {State: verbs.Of(verbs.StateRTS), SQPSN: verbs.Of(uint32(0))}} {
+		require.NoError(t, ud.Modify(attr))
+	}
+	_, err = ud.PostRecv(verbs.RecvWR{WRID: 77, SGEs: []verbs.SGE{a.mrs["receive"].SGE(udRecv, verbs.GRHBytes+100)}})
+	require.NoError(t, err)
 	a.again()
 	a.by, a.byPSN = a.h, wirePSN
 	a.by.DestQP = a.qps["bystander"].QPN()
@@ -90,14 +106,19 @@ func newArena(t *testing.T, width int) *arena {
 // join connects a QP to the peer's QP with the number.
 func (a *arena) join(qp *verbs.QP, qpn uint32, mtu verbs.MTU) {
 	a.t.Helper()
-	for _, attr := range []verbs.QPAttr{
+	attrs := []verbs.QPAttr{
 		{State: verbs.Of(verbs.StateInit), Access: verbs.Of(allRemote)},
 		{State: verbs.Of(verbs.StateRTR), PathMTU: &mtu, DestQPN: &qpn, RQPSN: verbs.Of(uint32(wirePSN)),
 			AH:          &verbs.AHAttr{DGID: verbs.GIDFromAddr(netip.MustParseAddr("192.0.2.2")), DMAC: net.HardwareAddr{2, 0, 0, 0, 0, 2}},
 			MinRNRTimer: verbs.Of(uint8(wireRNR)), MaxDestRdAtomic: verbs.Of(uint8(4))},
 		{State: verbs.Of(verbs.StateRTS), SQPSN: verbs.Of(uint32(0)), Timeout: verbs.Of(uint8(14)), RetryCnt: verbs.Of(uint8(7)),
 			RNRRetry: verbs.Of(uint8(7)), MaxRdAtomic: verbs.Of(uint8(4))},
-	} {
+	}
+	if qp.Type() == verbs.TypeUC {
+		attrs[1].MinRNRTimer, attrs[1].MaxDestRdAtomic = nil, nil
+		attrs[2] = verbs.QPAttr{State: attrs[2].State, SQPSN: attrs[2].SQPSN}
+	}
+	for _, attr := range attrs {
 		require.NoError(a.t, qp.Modify(attr))
 	}
 }
@@ -411,6 +432,43 @@ func attacks() []attack {
 		}})
 	}
 
+	// UC and UD: nothing is answered, and the QP stays
+	quiet := func(name string, op roce.Opcode, n int, drop string, change ...func(*arena, *roce.Headers)) attack {
+		return attack{name: fmt.Sprintf("%v, %s", op, name), drop: map[string]uint64{drop: 1}, do: func(a *arena) {
+			a.packet(op, wirePSN, payload[:n], a.reth("victim", 1024, uint32(n)), func(h *roce.Headers) {
+				h.DestQP, h.QKey, h.SrcQP = a.qps["UC"].QPN(), udQKey, 0x900
+				if op.Service() == roce.ServiceUD {
+					h.DestQP = a.qps["UD"].QPN()
+				}
+				for _, f := range change {
+					f(a, h)
+				}
+			})
+		}}
+	}
+	for _, q := range []uint32{0, udQKey ^ 1, udQKey ^ 1<<31, 0x80010000} {
+		l = append(l, quiet(fmt.Sprintf("Q_Key 0x%08x", q), roce.UDSendOnly, 64, "qkey", field(func(h *roce.Headers) { h.QKey = q })))
+	}
+	for _, op := range []roce.Opcode{roce.UDSendOnly, roce.UCWriteOnly} {
+		l = append(l, quiet("P_Key of another partition", op, 64, "pkey", field(func(h *roce.Headers) { h.PKey = 0x8001 })))
+	}
+	l = append(l, quiet("destination address", roce.UCWriteOnly, 64, "address", field(func(h *roce.Headers) { h.DstIP[15]++ })),
+		quiet("longer than the receive", roce.UDSendOnly, 104, "recv_length"),
+		quiet("longer than the receive by immediate", roce.UDSendOnlyImmediate, 101, "recv_length"),
+		quiet("of RC to a UD QP", roce.RCSendOnly, 64, "service", to("UD")),
+		quiet("of UC to a UD QP", roce.UCSendOnly, 64, "service", to("UD")),
+		quiet("of RC to a UC QP", roce.RCWriteOnly, 64, "service", to("UC")),
+		quiet("of UD to a UC QP", roce.UDSendOnly, 64, "service", to("UC")),
+		quiet("source address", roce.UCWriteOnly, 64, "address", field(func(h *roce.Headers) { h.SrcIP[15]++ })),
+		quiet("variant of the rkey", roce.UCWriteOnly, 64, "bad_access", key(func(a *arena) uint32 { return a.mrs["victim"].RKey() ^ 1 })),
+		quiet("rkey of a closed MR", roce.UCWriteOnly, 64, "bad_access", key(func(a *arena) uint32 { return a.closed })),
+		quiet("MR of another PD", roce.UCWriteOnly, 64, "bad_access", aim("other PD", 0)),
+		quiet("MR without remote rights", roce.UCWriteOnly, 64, "bad_access", aim("local", 0)),
+		quiet("one byte too far", roce.UCWriteOnly, 64, "bad_access", aim("victim", end-63)),
+		quiet("wraps 2^64", roce.UCWriteFirst, 256, "bad_access", field(func(h *roce.Headers) { h.VA, h.DMALen = ^uint64(0)-31, 512 })),
+		quiet("DMA length above the payload", roce.UCWriteOnly, 64, "bad_request", field(func(h *roce.Headers) { h.DMALen = 65 })),
+		quiet("DMA length above 2^31", roce.UCWriteFirst, 256, "bad_request", field(func(h *roce.Headers) { h.DMALen = 1<<31 + 1 })))
+
 	// a packet whose payload and pad are no multiple of 4 bytes: no builder makes it
 	for _, k := range []struct {
 		op  roce.Opcode
@@ -480,6 +538,25 @@ func TestProtectionFromTheWire(t *testing.T) {
 				wrote("other PD", 100, 64)(a)
 				a.untouched()
 
+				// and so do UC and UD
+				for _, op := range []roce.Opcode{roce.UCWriteOnly, roce.UDSendOnly} {
+					a.packet(op, wirePSN+1, payload[:32], a.reth("victim", 6000, 32), func(h *roce.Headers) {
+						h.DestQP, h.QKey, h.SrcQP = a.qps["UC"].QPN(), udQKey, 0x900
+						if op == roce.UDSendOnly {
+							h.DestQP = a.qps["UD"].QPN()
+						}
+					})
+				}
+				require.Empty(t, a.said())
+				wrote("victim", 6000, 32)(a)
+				wrote("receive", udRecv+verbs.GRHBytes, 32)(a)
+				copy(a.shadow["receive"][udRecv:][:verbs.GRHBytes], a.mrs["receive"].Bytes()[udRecv:])
+				a.untouched()
+				wcs := a.poll()
+				require.Len(t, wcs, 1)
+				require.NoError(t, wcs[0].Err())
+				require.EqualValues(t, 77, wcs[0].WRID)
+
 				// and this one, after RESET if it has ended
 				if k.dead {
 					a.again()
@@ -495,7 +572,7 @@ func TestProtectionFromTheWire(t *testing.T) {
 				wrote("victim", 5000, 64)(a)
 				wrote("receive", 0, 9)(a)
 				a.untouched()
-				wcs := a.poll()
+				wcs = a.poll()
 				require.Len(t, wcs, 1)
 				require.NoError(t, wcs[0].Err())
 				require.Zero(t, wcs[0].WRID)

@@ -73,6 +73,9 @@ func (c *Conversation) Memory(done func(id int) bool) (client, server []byte) {
 	return client, server
 }
 
+// Fits tells that the datagram with the number fits the server's receives, GRH included.
+func (c *Conversation) Fits(i int) bool { return c.Packets[i].PayloadLen+40 <= c.Server.RecvLen }
+
 // Succeeded tells the operations that completed at the client with success.
 func (c *Conversation) Succeeded(id int) bool {
 	for _, wc := range c.Client.WCs {
