@@ -240,22 +240,34 @@ func wrote(mr string, off, n int) func(*arena) {
 	}
 }
 
-func attacks() []attack {
-	const end = victimSize
-	var l []attack
-	key := func(k func(a *arena) uint32) func(*arena, *roce.Headers) {
-		return func(a *arena, h *roce.Headers) { h.RKey = k(a) }
-	}
-	field := func(f func(h *roce.Headers)) func(*arena, *roce.Headers) {
-		return func(_ *arena, h *roce.Headers) { f(h) }
-	}
-	aim := func(mr string, off int64) func(*arena, *roce.Headers) {
-		return func(a *arena, h *roce.Headers) { a.reth(mr, off, 64)(h) }
-	}
-	to := func(qp string) func(*arena, *roce.Headers) {
-		return func(a *arena, h *roce.Headers) { h.DestQP = a.qps[qp].QPN() }
-	}
+// what the changes of a packet are made of
+const end = victimSize
 
+func key(k func(a *arena) uint32) func(*arena, *roce.Headers) {
+	return func(a *arena, h *roce.Headers) { h.RKey = k(a) }
+}
+
+func field(f func(h *roce.Headers)) func(*arena, *roce.Headers) {
+	return func(_ *arena, h *roce.Headers) { f(h) }
+}
+
+func aim(mr string, off int64) func(*arena, *roce.Headers) { return aimFor(mr, off, 64) }
+
+func aimFor(mr string, off int64, n uint32) func(*arena, *roce.Headers) {
+	return func(a *arena, h *roce.Headers) { a.reth(mr, off, n)(h) }
+}
+
+func to(qp string) func(*arena, *roce.Headers) {
+	return func(a *arena, h *roce.Headers) { h.DestQP = a.qps[qp].QPN() }
+}
+
+// what the NIC says: to a wrong key or range, and to a request that makes no sense
+var access = []string{ack(0, 0x62)}
+
+func invalid(psn int) []string { return []string{ack(psn, 0x61)} }
+
+func attacks() []attack {
+	var l []attack
 	// PSN: behind is answered and not executed, ahead is refused, once
 	for _, psn := range []int{-1, -2, -1000, -0x7fffff, -0x800000} {
 		l = append(l, one(fmt.Sprintf("PSN %+d", psn), psn, []string{ack(-1, 0x1f)}, "duplicate", false))
@@ -263,6 +275,12 @@ func attacks() []attack {
 	for _, psn := range []int{1, 2, 1000, 0x7fffff} {
 		l = append(l, one(fmt.Sprintf("PSN %+d", psn), psn, []string{ack(0, 0x60)}, "out_of_sequence", false))
 	}
+	l = append(l, attack{name: "three PSNs ahead", say: []string{ack(0, 0x60)}, drop: map[string]uint64{"out_of_sequence": 3}, do: func(a *arena) {
+		for i := range 3 {
+			a.packet(roce.RCWriteOnly, uint32(wirePSN+1+i), payload[:64], a.reth("victim", 0, 64))
+			require.NoError(a.t, a.eng.Advance(20*simtime.Microsecond)) // the acknowledge of each could leave
+		}
+	}})
 
 	// QPs that are not there, or not ready
 	for _, qpn := range []uint32{0, 1, 2, 0xff, 0x1ff, 0x200, 0x10000, 0xffffff} {
@@ -275,7 +293,6 @@ func attacks() []attack {
 		one("rkey of another connection", 0, []string{fmt.Sprintf("000702 RC_ACKNOWLEDGE %+d 62 MSN 0", 0)}, "nak_access", false, to("RTR"), aim("other PD", 0)))
 
 	// keys and ranges
-	access := []string{ack(0, 0x62)}
 	for _, k := range []struct {
 		name string
 		f    func(*arena, *roce.Headers)
@@ -315,7 +332,6 @@ func attacks() []attack {
 	}
 
 	// lengths and order inside a message
-	invalid := func(psn int) []string { return []string{ack(psn, 0x61)} }
 	for _, k := range []struct {
 		name string
 		psn  int // refused
@@ -432,42 +448,7 @@ func attacks() []attack {
 		}})
 	}
 
-	// UC and UD: nothing is answered, and the QP stays
-	quiet := func(name string, op roce.Opcode, n int, drop string, change ...func(*arena, *roce.Headers)) attack {
-		return attack{name: fmt.Sprintf("%v, %s", op, name), drop: map[string]uint64{drop: 1}, do: func(a *arena) {
-			a.packet(op, wirePSN, payload[:n], a.reth("victim", 1024, uint32(n)), func(h *roce.Headers) {
-				h.DestQP, h.QKey, h.SrcQP = a.qps["UC"].QPN(), udQKey, 0x900
-				if op.Service() == roce.ServiceUD {
-					h.DestQP = a.qps["UD"].QPN()
-				}
-				for _, f := range change {
-					f(a, h)
-				}
-			})
-		}}
-	}
-	for _, q := range []uint32{0, udQKey ^ 1, udQKey ^ 1<<31, 0x80010000} {
-		l = append(l, quiet(fmt.Sprintf("Q_Key 0x%08x", q), roce.UDSendOnly, 64, "qkey", field(func(h *roce.Headers) { h.QKey = q })))
-	}
-	for _, op := range []roce.Opcode{roce.UDSendOnly, roce.UCWriteOnly} {
-		l = append(l, quiet("P_Key of another partition", op, 64, "pkey", field(func(h *roce.Headers) { h.PKey = 0x8001 })))
-	}
-	l = append(l, quiet("destination address", roce.UCWriteOnly, 64, "address", field(func(h *roce.Headers) { h.DstIP[15]++ })),
-		quiet("longer than the receive", roce.UDSendOnly, 104, "recv_length"),
-		quiet("longer than the receive by immediate", roce.UDSendOnlyImmediate, 101, "recv_length"),
-		quiet("of RC to a UD QP", roce.RCSendOnly, 64, "service", to("UD")),
-		quiet("of UC to a UD QP", roce.UCSendOnly, 64, "service", to("UD")),
-		quiet("of RC to a UC QP", roce.RCWriteOnly, 64, "service", to("UC")),
-		quiet("of UD to a UC QP", roce.UDSendOnly, 64, "service", to("UC")),
-		quiet("source address", roce.UCWriteOnly, 64, "address", field(func(h *roce.Headers) { h.SrcIP[15]++ })),
-		quiet("variant of the rkey", roce.UCWriteOnly, 64, "bad_access", key(func(a *arena) uint32 { return a.mrs["victim"].RKey() ^ 1 })),
-		quiet("rkey of a closed MR", roce.UCWriteOnly, 64, "bad_access", key(func(a *arena) uint32 { return a.closed })),
-		quiet("MR of another PD", roce.UCWriteOnly, 64, "bad_access", aim("other PD", 0)),
-		quiet("MR without remote rights", roce.UCWriteOnly, 64, "bad_access", aim("local", 0)),
-		quiet("one byte too far", roce.UCWriteOnly, 64, "bad_access", aim("victim", end-63)),
-		quiet("wraps 2^64", roce.UCWriteFirst, 256, "bad_access", field(func(h *roce.Headers) { h.VA, h.DMALen = ^uint64(0)-31, 512 })),
-		quiet("DMA length above the payload", roce.UCWriteOnly, 64, "bad_request", field(func(h *roce.Headers) { h.DMALen = 65 })),
-		quiet("DMA length above 2^31", roce.UCWriteFirst, 256, "bad_request", field(func(h *roce.Headers) { h.DMALen = 1<<31 + 1 })))
+	l = append(l, datagramAttacks()...)
 
 	// a packet whose payload and pad are no multiple of 4 bytes: no builder makes it
 	for _, k := range []struct {
