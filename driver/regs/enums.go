@@ -189,7 +189,7 @@ const (
 	TransportDropAddress TransportDrop = 3
 	// P_Key does not match
 	TransportDropPKey TransportDrop = 4
-	// duplicate request (acknowledged again)
+	// duplicate request (acknowledged or answered again, if it can be)
 	TransportDropDuplicate TransportDrop = 5
 	// PSN ahead of the expected one (one NAK per gap); on UC: a packet of the message is missing
 	TransportDropOutOfSequence TransportDrop = 6
@@ -279,7 +279,7 @@ func (e TransportDrop) Doc() string {
 	case TransportDropPKey:
 		return "P_Key does not match"
 	case TransportDropDuplicate:
-		return "duplicate request (acknowledged again)"
+		return "duplicate request (acknowledged or answered again, if it can be)"
 	case TransportDropOutOfSequence:
 		return "PSN ahead of the expected one (one NAK per gap); on UC: a packet of the message is missing"
 	case TransportDropUnsupported:
@@ -841,6 +841,8 @@ const (
 	CmdSyndromeSRQSize CmdSyndrome = 34
 	// more than the queue holds
 	CmdSyndromeSRQLimit CmdSyndrome = 35
+	// more than device_caps.max_dest_rd_atomic
+	CmdSyndromeMaxDestRdAtomic CmdSyndrome = 41
 )
 
 // String returns the name as in the register map, or the number if it has none.
@@ -900,6 +902,8 @@ func (e CmdSyndrome) String() string {
 		return "srq_size"
 	case CmdSyndromeSRQLimit:
 		return "srq_limit"
+	case CmdSyndromeMaxDestRdAtomic:
+		return "max_dest_rd_atomic"
 	}
 	return "cmd_syndrome(" + strconv.FormatUint(uint64(e), 10) + ")"
 }
@@ -933,6 +937,8 @@ func (e CmdSyndrome) Doc() string {
 		return "not aligned to the size of a WQE"
 	case CmdSyndromeSRQLimit:
 		return "more than the queue holds"
+	case CmdSyndromeMaxDestRdAtomic:
+		return "more than device_caps.max_dest_rd_atomic"
 	}
 	return ""
 }

@@ -833,7 +833,7 @@ type QPContext struct {
 	MinRNRTimer uint8
 	// MaxRdAtomic is at byte 52.
 	MaxRdAtomic uint8
-	// MaxDestRdAtomic is at byte 53.
+	// MaxDestRdAtomic is at byte 53: READs and atomics of the peer at a time; more are refused.
 	MaxDestRdAtomic uint8
 	// UDPSport is at byte 54.
 	UDPSport uint16
@@ -1363,19 +1363,20 @@ func (x *RspHeader) Unmarshal(b []byte) error {
 
 // Byte offsets of the fields of DeviceCaps.
 const (
-	DeviceCapsNumQPOffset       = 0
-	DeviceCapsNumCQOffset       = 4
-	DeviceCapsNumMROffset       = 8
-	DeviceCapsFirstQPNOffset    = 12
-	DeviceCapsMaxSGEOffset      = 16
-	DeviceCapsLogMaxQueueOffset = 20
-	DeviceCapsMaxInflightOffset = 24
-	DeviceCapsDataWidthOffset   = 28
-	DeviceCapsMaxFrameOffset    = 32
-	DeviceCapsNumEQOffset       = 36
-	DeviceCapsNumVectorsOffset  = 40
-	DeviceCapsNumAHOffset       = 48
-	DeviceCapsNumSRQOffset      = 52
+	DeviceCapsNumQPOffset           = 0
+	DeviceCapsNumCQOffset           = 4
+	DeviceCapsNumMROffset           = 8
+	DeviceCapsFirstQPNOffset        = 12
+	DeviceCapsMaxSGEOffset          = 16
+	DeviceCapsLogMaxQueueOffset     = 20
+	DeviceCapsMaxInflightOffset     = 24
+	DeviceCapsDataWidthOffset       = 28
+	DeviceCapsMaxFrameOffset        = 32
+	DeviceCapsNumEQOffset           = 36
+	DeviceCapsNumVectorsOffset      = 40
+	DeviceCapsMaxDestRdAtomicOffset = 44
+	DeviceCapsNumAHOffset           = 48
+	DeviceCapsNumSRQOffset          = 52
 )
 
 // DeviceCaps is layout device_caps, 64 bytes: Answer of query_device.
@@ -1402,6 +1403,9 @@ type DeviceCaps struct {
 	NumEQ uint32
 	// NumVectors is at byte 40: interrupt vectors.
 	NumVectors uint32
+	// MaxDestRdAtomic is at byte 44: READs and atomics of the peer that a QP may have open as
+	// responder.
+	MaxDestRdAtomic uint32
 	// NumAH is at byte 48: address handles.
 	NumAH uint32
 	// NumSRQ is at byte 52.
@@ -1427,7 +1431,7 @@ func (x *DeviceCaps) Marshal(b []byte) error {
 	binary.LittleEndian.PutUint32(b[32:], x.MaxFrame)
 	binary.LittleEndian.PutUint32(b[36:], x.NumEQ)
 	binary.LittleEndian.PutUint32(b[40:], x.NumVectors)
-	clear(b[44:48])
+	binary.LittleEndian.PutUint32(b[44:], x.MaxDestRdAtomic)
 	binary.LittleEndian.PutUint32(b[48:], x.NumAH)
 	binary.LittleEndian.PutUint32(b[52:], x.NumSRQ)
 	clear(b[56:64])
@@ -1452,6 +1456,7 @@ func (x *DeviceCaps) Unmarshal(b []byte) error {
 	x.MaxFrame = binary.LittleEndian.Uint32(b[32:])
 	x.NumEQ = binary.LittleEndian.Uint32(b[36:])
 	x.NumVectors = binary.LittleEndian.Uint32(b[40:])
+	x.MaxDestRdAtomic = binary.LittleEndian.Uint32(b[44:])
 	x.NumAH = binary.LittleEndian.Uint32(b[48:])
 	x.NumSRQ = binary.LittleEndian.Uint32(b[52:])
 	return nil

@@ -6,7 +6,7 @@ package regs
 
 // LayoutHash is the hash over the register map and the layouts that this package was made for; the
 // NIC shows its own in register layout_hash (LayoutHashOffset).
-const LayoutHash uint32 = 0x426790b1
+const LayoutHash uint32 = 0x7724779f
 
 // Place and size of the register block in bytes.
 const (
@@ -76,6 +76,10 @@ const (
 	TxRetransmitsOffset      uint64 = 0x1138 // ro, 64 bits
 	RxSendRequestsOffset     uint64 = 0x1140 // ro, 64 bits
 	OutOfBufferOffset        uint64 = 0x1148 // ro, 64 bits
+	RxReadRequestsOffset     uint64 = 0x1150 // ro, 64 bits
+	RxAtomicRequestsOffset   uint64 = 0x1158 // ro, 64 bits
+	DuplicateRequestOffset   uint64 = 0x1160 // ro, 64 bits
+	TxReadResponsesOffset    uint64 = 0x1168 // ro, 64 bits
 	RxRawFramesOffset        uint64 = 0x11a8 // ro, 64 bits
 	TxRawFramesOffset        uint64 = 0x11b0 // ro, 64 bits
 	EQEWrittenOffset         uint64 = 0x11c8 // ro, 64 bits
@@ -132,7 +136,7 @@ func (r VersionReg) WithMajor(v uint16) VersionReg { return r&^(0xffff<<16) | Ve
 type LayoutHashReg uint32
 
 // LayoutHashReset is the value after reset.
-const LayoutHashReset LayoutHashReg = 0x426790b1
+const LayoutHashReset LayoutHashReg = 0x7724779f
 
 // Hash is bits 31:0.
 func (r LayoutHashReg) Hash() uint32 { return uint32(r >> 0 & 0xffffffff) }
@@ -1092,6 +1096,54 @@ func (r OutOfBufferReg) Count() uint64 { return uint64(r >> 0 & 0xffffffffffffff
 // WithCount returns r with count set to v; bits of v that do not fit are dropped.
 func (r OutOfBufferReg) WithCount(v uint64) OutOfBufferReg {
 	return r&^(0xffffffffffffffff<<0) | OutOfBufferReg(v)&0xffffffffffffffff<<0
+}
+
+// RxReadRequestsReg is a value of register rx_read_requests (ro, 64 bits): RDMA READ requests
+// accepted as responder, duplicates not counted.
+type RxReadRequestsReg uint64
+
+// Count is bits 63:0.
+func (r RxReadRequestsReg) Count() uint64 { return uint64(r >> 0 & 0xffffffffffffffff) }
+
+// WithCount returns r with count set to v; bits of v that do not fit are dropped.
+func (r RxReadRequestsReg) WithCount(v uint64) RxReadRequestsReg {
+	return r&^(0xffffffffffffffff<<0) | RxReadRequestsReg(v)&0xffffffffffffffff<<0
+}
+
+// RxAtomicRequestsReg is a value of register rx_atomic_requests (ro, 64 bits): Atomic requests
+// accepted as responder, duplicates not counted.
+type RxAtomicRequestsReg uint64
+
+// Count is bits 63:0.
+func (r RxAtomicRequestsReg) Count() uint64 { return uint64(r >> 0 & 0xffffffffffffffff) }
+
+// WithCount returns r with count set to v; bits of v that do not fit are dropped.
+func (r RxAtomicRequestsReg) WithCount(v uint64) RxAtomicRequestsReg {
+	return r&^(0xffffffffffffffff<<0) | RxAtomicRequestsReg(v)&0xffffffffffffffff<<0
+}
+
+// DuplicateRequestReg is a value of register duplicate_request (ro, 64 bits): Requests that had
+// been executed before (also transport_drop[duplicate]).
+type DuplicateRequestReg uint64
+
+// Count is bits 63:0.
+func (r DuplicateRequestReg) Count() uint64 { return uint64(r >> 0 & 0xffffffffffffffff) }
+
+// WithCount returns r with count set to v; bits of v that do not fit are dropped.
+func (r DuplicateRequestReg) WithCount(v uint64) DuplicateRequestReg {
+	return r&^(0xffffffffffffffff<<0) | DuplicateRequestReg(v)&0xffffffffffffffff<<0
+}
+
+// TxReadResponsesReg is a value of register tx_read_responses (ro, 64 bits): READ responses and
+// atomic acknowledges sent (packets).
+type TxReadResponsesReg uint64
+
+// Count is bits 63:0.
+func (r TxReadResponsesReg) Count() uint64 { return uint64(r >> 0 & 0xffffffffffffffff) }
+
+// WithCount returns r with count set to v; bits of v that do not fit are dropped.
+func (r TxReadResponsesReg) WithCount(v uint64) TxReadResponsesReg {
+	return r&^(0xffffffffffffffff<<0) | TxReadResponsesReg(v)&0xffffffffffffffff<<0
 }
 
 // RxRawFramesReg is a value of register rx_raw_frames (ro, 64 bits): Frames that are not RoCEv2,

@@ -12,7 +12,7 @@ var registers = []Register{
 		{Name: "minor", Doc: "", Lo: 0, Width: 16},
 		{Name: "major", Doc: "", Lo: 16, Width: 16},
 	}},
-	{Name: "layout_hash", Doc: "Hash over registers and layouts; the driver compares it at open.", Offset: 0x8, Width: 32, Access: AccessCONST, Array: false, Count: 1, Stride: 4, Reset: 0x426790b1, Fields: []Field{
+	{Name: "layout_hash", Doc: "Hash over registers and layouts; the driver compares it at open.", Offset: 0x8, Width: 32, Access: AccessCONST, Array: false, Count: 1, Stride: 4, Reset: 0x7724779f, Fields: []Field{
 		{Name: "hash", Doc: "", Lo: 0, Width: 32},
 	}},
 	{Name: "caps0", Doc: "Sizes built into this RTL.", Offset: 0x10, Width: 32, Access: AccessRO, Array: false, Count: 1, Stride: 4, Reset: 0x0, Fields: []Field{
@@ -217,6 +217,18 @@ var registers = []Register{
 	{Name: "out_of_buffer", Doc: "Requests refused by RNR NAK, or dropped (UC, UD, raw packets): no receive WQE was posted.", Offset: 0x1148, Width: 64, Access: AccessRO, Array: false, Count: 1, Stride: 8, Reset: 0x0, Fields: []Field{
 		{Name: "count", Doc: "", Lo: 0, Width: 64},
 	}},
+	{Name: "rx_read_requests", Doc: "RDMA READ requests accepted as responder, duplicates not counted.", Offset: 0x1150, Width: 64, Access: AccessRO, Array: false, Count: 1, Stride: 8, Reset: 0x0, Fields: []Field{
+		{Name: "count", Doc: "", Lo: 0, Width: 64},
+	}},
+	{Name: "rx_atomic_requests", Doc: "Atomic requests accepted as responder, duplicates not counted.", Offset: 0x1158, Width: 64, Access: AccessRO, Array: false, Count: 1, Stride: 8, Reset: 0x0, Fields: []Field{
+		{Name: "count", Doc: "", Lo: 0, Width: 64},
+	}},
+	{Name: "duplicate_request", Doc: "Requests that had been executed before (also transport_drop[duplicate]).", Offset: 0x1160, Width: 64, Access: AccessRO, Array: false, Count: 1, Stride: 8, Reset: 0x0, Fields: []Field{
+		{Name: "count", Doc: "", Lo: 0, Width: 64},
+	}},
+	{Name: "tx_read_responses", Doc: "READ responses and atomic acknowledges sent (packets).", Offset: 0x1168, Width: 64, Access: AccessRO, Array: false, Count: 1, Stride: 8, Reset: 0x0, Fields: []Field{
+		{Name: "count", Doc: "", Lo: 0, Width: 64},
+	}},
 	{Name: "rx_raw_frames", Doc: "Frames that are not RoCEv2, handed to the raw packet QP (which may have no receive: out_of_buffer).", Offset: 0x11a8, Width: 64, Access: AccessRO, Array: false, Count: 1, Stride: 8, Reset: 0x0, Fields: []Field{
 		{Name: "count", Doc: "", Lo: 0, Width: 64},
 	}},
@@ -388,7 +400,7 @@ var layouts = []Layout{
 		{Name: "rnr_retry", Doc: "", Lo: 400, Width: 8},
 		{Name: "min_rnr_timer", Doc: "", Lo: 408, Width: 8},
 		{Name: "max_rd_atomic", Doc: "", Lo: 416, Width: 8},
-		{Name: "max_dest_rd_atomic", Doc: "", Lo: 424, Width: 8},
+		{Name: "max_dest_rd_atomic", Doc: "READs and atomics of the peer at a time; more are refused", Lo: 424, Width: 8},
 		{Name: "udp_sport", Doc: "", Lo: 432, Width: 16},
 		{Name: "dmac", Doc: "", Lo: 448, Width: 48},
 		{Name: "vlan_tci", Doc: "", Lo: 496, Width: 16},
@@ -459,6 +471,7 @@ var layouts = []Layout{
 		{Name: "max_frame", Doc: "bytes", Lo: 256, Width: 32},
 		{Name: "num_eq", Doc: "", Lo: 288, Width: 32},
 		{Name: "num_vectors", Doc: "interrupt vectors", Lo: 320, Width: 32},
+		{Name: "max_dest_rd_atomic", Doc: "READs and atomics of the peer that a QP may have open as responder", Lo: 352, Width: 32},
 		{Name: "num_ah", Doc: "address handles", Lo: 384, Width: 32},
 		{Name: "num_srq", Doc: "", Lo: 416, Width: 32},
 	}},

@@ -38,7 +38,9 @@ type DeviceAttr struct {
 	MaxInflight  int    // messages a QP has on the wire at once; more wait in the send queue
 	MaxMsgSize   uint64 // bytes of a message
 	DataWidth    int    // datapath width of the RTL in bits
-	MaxFrame     int    // longest Ethernet frame in bytes, without FCS
+	// MaxQPRdAtom is the number of READs and atomics that a QP may have open as responder.
+	MaxQPRdAtom int
+	MaxFrame    int // longest Ethernet frame in bytes, without FCS
 }
 
 // Device is an open RNIC.

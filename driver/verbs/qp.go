@@ -542,6 +542,7 @@ func (qp *QP) apply(a *QPAttr) error {
 		checkRange(a.MinRNRTimer, "MinRNRTimer", 31), checkRange(a.Timeout, "Timeout", 31),
 		checkRange(a.RetryCnt, "RetryCnt", 7), checkRange(a.RNRRetry, "RNRRetry", 7),
 		checkRange(a.Access, "Access", accessAll),
+		checkRange(a.MaxDestRdAtomic, "MaxDestRdAtomic", uint8(qp.pd.dev.attr.MaxQPRdAtom)),
 	} {
 		if err != nil {
 			return err
@@ -629,6 +630,9 @@ type ConnectConfig struct {
 	// Timeout is the transport timer, 4.096 us * 2^Timeout, 0: none; nil: 14. RetryCnt and RNRRetry bound the
 	// repetitions without progress, RNRRetry 7: no bound; nil: 7.
 	Timeout, RetryCnt, RNRRetry *uint8
+	// MaxDestRdAtomic is the number of READs and atomics of the peer at a time; it may be told to the peer as its
+	// limit. nil: what the device offers. More are refused.
+	MaxDestRdAtomic *uint8
 }
 
 // orDefault gives p, or a pointer to v if p is nil.
@@ -652,7 +656,7 @@ func (qp *QP) Connect(peer Remote, cfg ConnectConfig) error {
 	for _, step := range [...]QPAttr{
 		{State: Of(StateInit), Access: &cfg.Access},
 		{State: Of(StateRTR), PathMTU: &cfg.PathMTU, DestQPN: &peer.QPN, RQPSN: &peer.PSN, AH: &ah,
-			MinRNRTimer: Of(uint8(12)), MaxDestRdAtomic: Of(uint8(0))},
+			MinRNRTimer: Of(uint8(12)), MaxDestRdAtomic: orDefault(cfg.MaxDestRdAtomic, uint8(qp.pd.dev.attr.MaxQPRdAtom))},
 		{State: Of(StateRTS), SQPSN: &cfg.PSN, Timeout: orDefault(cfg.Timeout, 14), RetryCnt: orDefault(cfg.RetryCnt, 7), RNRRetry: orDefault(cfg.RNRRetry, 7),
 			MaxRdAtomic: Of(uint8(0))},
 	} {

@@ -94,18 +94,20 @@ module rnic_core
 );
 
   localparam int unsigned LaneW = $clog2(DataW / 8);
-  localparam int unsigned NumQpPorts = 6;
-  localparam int unsigned NumMrPorts = 2;
-  localparam int unsigned NumErr = 3;
-  localparam int unsigned NumDrain = 12;
-  localparam logic [1:0] WrPayload = 2'(WrIdPayload);
-  localparam logic [1:0] WrCqe = 2'(WrIdCqe);
-  localparam logic [1:0] WrRsp = 2'(WrIdRsp);
-  localparam logic [1:0] WrEqe = 2'(WrIdEqe);
-  localparam logic [1:0] RdCmd = 2'(RdIdCmd);
-  localparam logic [1:0] RdWqe = 2'(RdIdWqe);
-  localparam logic [1:0] RdPayload = 2'(RdIdPayload);
-  localparam logic [1:0] RdRq = 2'(RdIdRq);
+  localparam int unsigned NumQpPorts = 7;
+  localparam int unsigned NumMrPorts = 3;
+  localparam int unsigned NumErr = 4;
+  localparam int unsigned NumDrain = 13;
+  localparam logic [2:0] WrPayload = 3'(WrIdPayload);
+  localparam logic [2:0] WrCqe = 3'(WrIdCqe);
+  localparam logic [2:0] WrRsp = 3'(WrIdRsp);
+  localparam logic [2:0] WrEqe = 3'(WrIdEqe);
+  localparam logic [2:0] WrAtomic = 3'(WrIdAtomic);
+  localparam logic [2:0] RdCmd = 3'(RdIdCmd);
+  localparam logic [2:0] RdWqe = 3'(RdIdWqe);
+  localparam logic [2:0] RdPayload = 3'(RdIdPayload);
+  localparam logic [2:0] RdRq = 3'(RdIdRq);
+  localparam logic [2:0] RdAtomic = 3'(RdIdAtomic);
   localparam logic [31:0] ResetMagic = 32'h52535421;
 
   // ---- reset ------------------------------------------------------------------------------------
@@ -321,7 +323,12 @@ module rnic_core
   logic       ackrx_valid, ackrx_ready;
   ack_rx_t    ackrx, txsent, reqack;
   logic       txsent_valid, txsent_ready, reqack_valid, reqack_ready;
-  logic       ev_drop_valid, ev_no_buffer;
+  logic       ev_drop_valid, ev_no_buffer, ev_read, ev_atomic;
+  rx_read_t   rd;
+  qp_idx_t    rd_qp;
+  logic       rd_done_valid;
+  rsp_done_t  rd_done;
+  rsp_slot_t  rd_left;
   logic [4:0] ev_drop;
   logic       rq_req_valid, rq_req_ready, rq_rsp_valid, rq_flush_valid, rq_flush_ready;
   rq_req_t    rq_req;
@@ -406,7 +413,8 @@ module rnic_core
     .flush_valid_i(rq_flush_valid), .flush_ready_o(rq_flush_ready), .flush_i(rq_flush),
     .rq_adm_valid_o(rq_adm_valid), .rq_adm_ready_i(rq_adm_ready), .rq_adm_init_o(rq_adm_init),
     .rq_adm_qp_o(rq_adm_qp), .rq_adm_rsp_valid_i(rq_adm_rsp_valid), .rq_adm_rsp_i(rq_adm_rsp),
-    .wr_valid_o(wr_valid), .wr_ready_i(wr_ready), .wr_o(wr),
+    .wr_valid_o(wr_valid), .wr_ready_i(wr_ready), .wr_o(wr), .rd_o(rd),
+    .rd_qp_o(rd_qp), .rd_done_valid_i(rd_done_valid), .rd_done_i(rd_done), .rd_left_i(rd_left),
     .chg_valid_o(chg_valid[0]), .chg_ready_i(chg_ready[0]), .chg_o(chg[0]),
     .chg_rsp_valid_i(chg_rsp_valid[0]), .chg_rsp_i(chg_rsp),
     .bar_valid_i(bar_valid), .bar_ready_o(bar_ready),
@@ -416,7 +424,8 @@ module rnic_core
     .adm_valid_i(rsp_adm_valid), .adm_ready_o(rsp_adm_ready), .adm_i(rsp_adm),
     .adm_rsp_valid_o(rsp_adm_rsp_valid), .adm_rsp_o(rsp_adm_rsp),
     .drain_i(drain), .drain_done_o(drain_done[2]), .idle_o(block_idle[2]),
-    .ev_drop_valid_o(ev_drop_valid), .ev_drop_o(ev_drop), .ev_rnr_o(ev_no_buffer)
+    .ev_drop_valid_o(ev_drop_valid), .ev_drop_o(ev_drop), .ev_rnr_o(ev_no_buffer),
+    .ev_read_o(ev_read), .ev_atomic_o(ev_atomic)
   );
 
   logic        ackq_valid, ackin_ready, ackin_valid;
@@ -425,6 +434,14 @@ module rnic_core
   cqe_ev_t     rx_cqe;
   logic        ev_rx_bytes_valid, ev_rx_message, ev_rx_send, ev_wr_axi_err, ev_nak_op, ev_stall_rx_dma;
   logic [12:0] ev_rx_bytes;
+  logic        at_valid, at_ready, at_done, at_err, ev_at_rd_err, ev_at_wr_err;
+  atomic_t     at;
+  logic [63:0] at_value;
+  logic        rspjob_valid, rspjob_ready;
+  rsp_job_t    rspjob;
+  logic        rspnak_valid, rspnak_ready, hold, ev_rsp_nak_access, ev_rsp_nak_op;
+  ack_t        rspnak;
+  qp_idx_t     hold_qp;
 
   grh_insert #(.DataW(DataW)) u_grh_insert (
     .clk_i, .rst_ni(core_rst_n),
@@ -437,7 +454,7 @@ module rnic_core
 
   rx_payload_writer #(.DataW(DataW)) u_rx_payload_writer (
     .clk_i, .rst_ni(core_rst_n),
-    .wr_valid_i(wr_valid), .wr_ready_o(wr_ready), .wr_i(wr),
+    .wr_valid_i(wr_valid), .wr_ready_o(wr_ready), .wr_i(wr), .rd_i(rd),
     .pl_valid_i(wrpl_valid), .pl_ready_o(wrpl_ready), .pl_data_i(wrpl_data),
     .pl_off_i(wrpl_off), .pl_cnt_i(wrpl_cnt), .pl_last_i(wrpl_last),
     .aw_valid_o(aw_valid[WrPayload]), .aw_ready_i(aw_ready[WrPayload]),
@@ -446,6 +463,9 @@ module rnic_core
     .w_data_o(w_data[WrPayload]), .w_strb_o(w_strb[WrPayload]),
     .w_last_o(w_last[WrPayload]), .b_valid_i(b_valid[WrPayload]), .b_err_i(b_err),
     .ack_valid_o(ackin_valid), .ack_o(ackin),
+    .atomic_valid_o(at_valid), .atomic_ready_i(at_ready), .atomic_o(at),
+    .atomic_done_i(at_done), .atomic_err_i(at_err), .atomic_value_i(at_value),
+    .rsp_valid_o(rspjob_valid), .rsp_ready_i(rspjob_ready), .rsp_o(rspjob),
     .cqe_valid_o(rx_cqe_valid), .cqe_ready_i(rx_cqe_ready), .cqe_o(rx_cqe),
     .qp_err_valid_o(qp_err_valid[1]), .qp_err_ready_i(qp_err_ready[1]),
     .qp_err_idx_o(qp_err_idx[1]),
@@ -455,21 +475,41 @@ module rnic_core
     .drain_i(drain), .drain_done_o(drain_done[3]), .idle_o(block_idle[3])
   );
 
+  atomic_unit #(.DataW(DataW)) u_atomic_unit (
+    .clk_i, .rst_ni(core_rst_n),
+    .req_valid_i(at_valid), .req_ready_o(at_ready), .req_i(at),
+    .done_o(at_done), .err_o(at_err), .value_o(at_value),
+    .ar_valid_o(ar_valid[RdAtomic]), .ar_ready_i(ar_ready[RdAtomic]),
+    .ar_addr_o(ar_addr[RdAtomic]), .ar_len_o(ar_len[RdAtomic]),
+    .r_valid_i(r_valid[RdAtomic]), .r_data_i(r_data), .r_err_i(r_err),
+    .aw_valid_o(aw_valid[WrAtomic]), .aw_ready_i(aw_ready[WrAtomic]),
+    .aw_addr_o(aw_addr[WrAtomic]), .aw_len_o(aw_len[WrAtomic]),
+    .w_valid_o(w_valid[WrAtomic]), .w_ready_i(w_ready[WrAtomic]),
+    .w_data_o(w_data[WrAtomic]), .w_strb_o(w_strb[WrAtomic]),
+    .w_last_o(w_last[WrAtomic]), .b_valid_i(b_valid[WrAtomic]), .b_err_i(b_err),
+    .ev_rd_err_o(ev_at_rd_err), .ev_wr_err_o(ev_at_wr_err)
+  );
+
   ack_queue u_ack_queue (
     .clk_i, .rst_ni(core_rst_n),
     .in_valid_i(ackin_valid), .in_i(ackin),
+    .nak_valid_i(rspnak_valid), .nak_ready_o(rspnak_ready), .nak_i(rspnak),
+    .hold_qp_o(hold_qp), .hold_i(hold),
     .out_valid_o(ackq_valid), .out_ready_i(ackin_ready), .out_o(ackq),
     .idle_o(block_idle[4]), .drain_i(drain), .drain_done_o(drain_done[4])
   );
 
   // ---- transmit ---------------------------------------------------------------------------------
-  logic             pkt_valid, pkt_ready, frag_valid, frag_ready;
-  tx_pkt_t          pkt;
-  tx_frag_t         frag;
+  // packets and fragments of requester and responder, joined, and behind inline_mux
+  logic             reqpkt_valid, reqpkt_ready, rsppkt_valid, rsppkt_ready;
+  logic             bothpkt_valid, bothpkt_ready, pkt_valid, pkt_ready;
+  logic             reqfrag_valid, reqfrag_ready, rspfrag_valid, rspfrag_ready, frag_valid, frag_ready;
+  tx_pkt_t          reqpkt, rsppkt, pkt;
+  tx_frag_t         reqfrag, rspfrag, frag;
   logic             txpl_valid, txpl_ready, txpl_last, txpl_err;
   logic [DataW-1:0] txpl_data;
   logic [LaneW:0]   txpl_cnt;
-  logic             txerr_valid, txerr_ready;
+  logic             txerr_valid, reqerr_ready, rsperr_ready;
   tx_err_t          txerr;
   logic             req_cqe_valid, req_cqe_ready, cqe_valid, cqe_ready;
   cqe_ev_t          req_cqe, cqe;
@@ -481,7 +521,7 @@ module rnic_core
   logic             ev_timeout, ev_nak_seq, ev_rnr, ev_again;
   logic             req_wake_valid, cq_wake_valid;
   logic [63:0]      req_wake, cq_wake;
-  logic             reqpkt_valid, reqpkt_ready, inl_valid, inl_ready;
+  logic             inl_valid, inl_ready;
   logic [requester_pkg::InlineBytes*8-1:0] inl_data;
   logic [6:0]       inl_len;
   logic             mempl_valid, mempl_ready, mempl_last, mempl_err;
@@ -495,7 +535,7 @@ module rnic_core
     .db_valid_i(db_valid && db_is_sq), .db_ready_o(sq_db_ready),
     .db_qpn_i(db_sq.qpn), .db_pi_i(db_sq.pi),
     .ackrx_valid_i(reqack_valid), .ackrx_ready_o(reqack_ready), .ackrx_i(reqack),
-    .err_valid_i(txerr_valid), .err_ready_o(txerr_ready), .err_i(txerr),
+    .err_valid_i(txerr_valid && !txerr.response), .err_ready_o(reqerr_ready), .err_i(txerr),
     .flush_valid_i(errev_valid && !errev_req_q), .flush_ready_o(errev_req_ready),
     .flush_idx_i(errev_idx),
     .qpa_req_valid_o(qp_req_valid[2]), .qpa_req_ready_i(qp_req_ready[2]),
@@ -511,8 +551,8 @@ module rnic_core
     .ar_valid_o(ar_valid[RdWqe]), .ar_ready_i(ar_ready[RdWqe]),
     .ar_addr_o(ar_addr[RdWqe]), .ar_len_o(ar_len[RdWqe]),
     .r_valid_i(r_valid[RdWqe]), .r_data_i(r_data), .r_last_i(r_last), .r_err_i(r_err),
-    .pkt_valid_o(reqpkt_valid), .pkt_ready_i(reqpkt_ready), .pkt_o(pkt),
-    .frag_valid_o(frag_valid), .frag_ready_i(frag_ready), .frag_o(frag),
+    .pkt_valid_o(reqpkt_valid), .pkt_ready_i(reqpkt_ready), .pkt_o(reqpkt),
+    .frag_valid_o(reqfrag_valid), .frag_ready_i(reqfrag_ready), .frag_o(reqfrag),
     .inl_valid_o(inl_valid), .inl_ready_i(inl_ready), .inl_data_o(inl_data), .inl_len_o(inl_len),
     .cqe_valid_o(req_cqe_valid), .cqe_ready_i(req_cqe_ready), .cqe_o(req_cqe),
     .qp_err_valid_o(qp_err_valid[2]), .qp_err_ready_i(qp_err_ready[2]),
@@ -527,6 +567,35 @@ module rnic_core
     .ev_ghost_o(ev_ghost), .ev_window_o(ev_window),   .ev_axi_err_o(ev_wqe_axi_err),
     .ev_timeout_o(ev_timeout), .ev_nak_seq_o(ev_nak_seq), .ev_rnr_o(ev_rnr), .ev_again_o(ev_again),
     .wake_valid_o(req_wake_valid), .wake_o(req_wake)
+  );
+
+  read_responder u_read_responder (
+    .clk_i, .rst_ni(core_rst_n),
+    .job_valid_i(rspjob_valid), .job_ready_o(rspjob_ready), .job_i(rspjob),
+    .done_qp_i(rd_qp), .done_valid_o(rd_done_valid), .done_o(rd_done), .done_left_o(rd_left),
+    .hold_qp_i(hold_qp), .hold_o(hold),
+    .qp_req_valid_o(qp_req_valid[6]), .qp_req_ready_i(qp_req_ready[6]),
+    .qp_req_idx_o(qp_req_idx[6]), .qp_rsp_valid_i(qp_rsp_valid[6]), .qp_rsp_i(qp_rsp[6]),
+    .mr_req_valid_o(mr_req_valid[2]), .mr_req_ready_i(mr_req_ready[2]),
+    .mr_req_idx_o(mr_req_idx[2]), .mr_rsp_valid_i(mr_rsp_valid[2]), .mr_rsp_i(mr_rsp[2]),
+    .pkt_valid_o(rsppkt_valid), .pkt_ready_i(rsppkt_ready), .pkt_o(rsppkt),
+    .frag_valid_o(rspfrag_valid), .frag_ready_i(rspfrag_ready), .frag_o(rspfrag),
+    .err_valid_i(txerr_valid && txerr.response), .err_ready_o(rsperr_ready), .err_i(txerr),
+    .nak_valid_o(rspnak_valid), .nak_ready_i(rspnak_ready), .nak_o(rspnak),
+    .qp_err_valid_o(qp_err_valid[3]), .qp_err_ready_i(qp_err_ready[3]),
+    .qp_err_idx_o(qp_err_idx[3]),
+    .ev_nak_access_o(ev_rsp_nak_access), .ev_nak_op_o(ev_rsp_nak_op),
+    .idle_o(block_idle[13]), .drain_i(drain), .drain_done_o(drain_done[12])
+  );
+
+  tx_pkt_mux u_tx_pkt_mux (
+    .clk_i, .rst_ni(core_rst_n),
+    .rsp_pkt_valid_i(rsppkt_valid), .rsp_pkt_ready_o(rsppkt_ready), .rsp_pkt_i(rsppkt),
+    .rsp_frag_valid_i(rspfrag_valid), .rsp_frag_ready_o(rspfrag_ready), .rsp_frag_i(rspfrag),
+    .req_pkt_valid_i(reqpkt_valid), .req_pkt_ready_o(reqpkt_ready), .req_pkt_i(reqpkt),
+    .req_frag_valid_i(reqfrag_valid), .req_frag_ready_o(reqfrag_ready), .req_frag_i(reqfrag),
+    .pkt_valid_o(bothpkt_valid), .pkt_ready_i(bothpkt_ready), .pkt_o(pkt),
+    .frag_valid_o(frag_valid), .frag_ready_i(frag_ready), .frag_o(frag)
   );
 
   logic ev_pl_axi_err;
@@ -545,7 +614,7 @@ module rnic_core
 
   inline_mux #(.DataW(DataW)) u_inline_mux (
     .clk_i, .rst_ni(core_rst_n),
-    .pkt_valid_i(reqpkt_valid), .pkt_ready_o(reqpkt_ready), .pkt_i(pkt),
+    .pkt_valid_i(bothpkt_valid), .pkt_ready_o(bothpkt_ready), .pkt_i(pkt),
     .pkt_valid_o(pkt_valid), .pkt_ready_i(pkt_ready),
     .inl_valid_i(inl_valid), .inl_ready_o(inl_ready), .inl_data_i(inl_data), .inl_len_i(inl_len),
     .pl_valid_i(mempl_valid), .pl_ready_o(mempl_ready), .pl_data_i(mempl_data),
@@ -571,7 +640,7 @@ module rnic_core
     .ah_rsp_valid_i(ah_rsp_valid[1]), .ah_rsp_i(ah_rsp[1]),
     .tx_valid_o(tx_valid), .tx_ready_i(tx_ready_i && tx_valid_o), .tx_data_o, .tx_keep_o,
     .tx_last_o, .tx_user_o,
-    .err_valid_o(txerr_valid), .err_ready_i(txerr_ready), .err_o(txerr),
+    .err_valid_o(txerr_valid), .err_ready_i(txerr.response ? rsperr_ready : reqerr_ready), .err_o(txerr),
     .sent_valid_o(txsent_valid), .sent_ready_i(txsent_ready), .sent_o(txsent),
     .ev_frame_valid_o(ev_frame_valid), .ev_frame_len_o(ev_frame_len),
     .ev_frame_kind_o(ev_frame_kind), .ev_abort_o(ev_abort),
@@ -768,6 +837,8 @@ module rnic_core
     .capture_drops_only_i(reg2hw.rx_ctrl.capture_drops_only),
     .verdict_valid_i(verdict_valid_o), .verdict_i(verdict),
     .ev_drop_valid_i(ev_drop_valid), .ev_drop_i(ev_drop), .ev_nak_op_i(ev_nak_op),
+    .ev_rsp_nak_access_i(ev_rsp_nak_access), .ev_rsp_nak_op_i(ev_rsp_nak_op),
+    .ev_read_i(ev_read), .ev_atomic_i(ev_atomic),
     .ev_rx_message_i(ev_rx_message), .ev_rx_send_i(ev_rx_send), .ev_no_buffer_i(ev_no_buffer),
     .ev_rq_wqe_i(ev_rq_wqe), .ev_rx_bytes_valid_i(ev_rx_bytes_valid),
     .ev_rx_bytes_i(ev_rx_bytes), .ev_stall_rx_dma_i(ev_stall_rx_dma),
@@ -783,8 +854,8 @@ module rnic_core
     .ev_srq_limit_i(srq_lim_valid && srq_lim_ready), .ev_last_wqe_i(last_valid && last_ready),
     .ev_cmd_i(ev_cmd), .ev_cmd_error_i(ev_cmd_error), .ev_qp_fatal_i(ev_qp_fatal),
     .ev_bad_db_i({ev_db_refused, ev_sq_bad_db, ev_rq_bad_db, ev_cq_bad_db, ev_eq_bad_db}),
-    .ev_axi_rd_err_i({ev_cmd_rd_err, ev_wqe_axi_err, ev_rq_axi_err, ev_pl_axi_err}),
-    .ev_axi_wr_err_i({ev_cmd_wr_err, ev_cqe_axi_err, ev_eqe_axi_err, ev_wr_axi_err}),
+    .ev_axi_rd_err_i({ev_at_rd_err, ev_cmd_rd_err, ev_wqe_axi_err, ev_rq_axi_err, ev_pl_axi_err}),
+    .ev_axi_wr_err_i({ev_at_wr_err, ev_cmd_wr_err, ev_cqe_axi_err, ev_eqe_axi_err, ev_wr_axi_err}),
     .hw2reg_o(hw2reg)
   );
 

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // Acknowledge queue against a model of one slot per QP: random QPs, few or many, bursts of input,
-// stalled output, ACKs before and behind a waiting NAK, drain. DataW does not matter to this block.
+// stalled output, ACKs before and behind a waiting NAK, NAKs of the second source, QPs that are held, drain. DataW
+// does not matter to this block.
 
 module ack_queue_tb
   import rnic_pkg::*;
@@ -12,10 +13,15 @@ module ack_queue_tb
   always #1 clk = !clk;
 
   logic in_valid = 0, out_valid, out_ready = 0, idle, drain = 0, drain_done;
-  ack_t in, out;
+  ack_t in, out, nak = '0, got;
+  logic nak_valid = 0, nak_ready, hold;
+  qp_idx_t hold_qp;
+  logic [NumQp-1:0] holds = '0, holds_last = '0;
+  assign hold = holds[hold_qp];
 
   ack_queue dut (
     .clk_i(clk), .rst_ni(rst_n), .in_valid_i(in_valid), .in_i(in),
+    .nak_valid_i(nak_valid), .nak_ready_o(nak_ready), .nak_i(nak), .hold_qp_o(hold_qp), .hold_i(hold),
     .out_valid_o(out_valid), .out_ready_i(out_ready), .out_o(out),
     .idle_o(idle), .drain_i(drain), .drain_done_o(drain_done)
   );
@@ -26,11 +32,16 @@ module ack_queue_tb
   int   when_in[NumQp][$];
   int   cycle = 0, ins = 0, outs = 0, replaced = 0, nak_kept = 0, full_seen = 0;
   qp_idx_t order[$];            // QPs in the order in which they began to wait
-  bit   was_stalled = 0;
+  bit   was_stalled = 0, nak_taken = 0, any_hold = 0;
+  int   naks = 0, passed = 0, n_all = NumQp;
   ack_t held;
 
   function automatic bit is_nak(ack_t a);
     return a.syndrome[6:5] == 2'b11;
+  endfunction
+
+  function automatic bit is_fatal(ack_t a);
+    return a.syndrome inside {8'h61, 8'h62, 8'h63};
   endfunction
 
   // the survivor of the first n inputs of the QP
@@ -38,7 +49,7 @@ module ack_queue_tb
     ack_t s;
     s = hist[q][0];
     for (int i = 1; i < n; i++) begin
-      if (!(is_nak(s) && !is_nak(hist[q][i]) && psn_gt(s.psn, hist[q][i].psn))) s = hist[q][i];
+      if (!(is_nak(s) && !is_nak(hist[q][i]) && psn_gt(s.psn, hist[q][i].psn)) && !is_fatal(s)) s = hist[q][i];
     end
     return s;
   endfunction
@@ -62,8 +73,13 @@ module ack_queue_tb
           void'(hist[q_out].pop_front());
           void'(when_in[q_out].pop_front());
         end
-        if (int'(order[0]) != q_out) $fatal(1, "qp %0d is not the next one", q_out);
-        void'(order.pop_front());
+        // a QP that is held goes to the end, so that the order is known only while none is
+        if (holds_last[q_out]) $fatal(1, "qp %0d is held", q_out);
+        if (!any_hold && int'(order[0]) != q_out) $fatal(1, "qp %0d is not the next one", q_out);
+        at = 0;
+        while (int'(order[at]) != q_out) at++;
+        order.delete(at);
+        if (at != 0) passed++;
         if (hist[q_out].size() != 0) begin  // younger inputs wait again, since their own time
           at = order.size();
           while (at > 0 && when_in[int'(order[at-1])][0] > when_in[q_out][0]) at--;
@@ -74,12 +90,17 @@ module ack_queue_tb
       held = out;
       was_stalled = out_valid && !out_ready;
       if (out_valid && out_ready) outs++;
-      if (in_valid) begin
+      nak_taken = nak_valid && nak_ready;
+      if (in_valid && nak_taken) $fatal(1, "two words taken at once");
+      if (in_valid || nak_taken) begin
+        got = in_valid ? in : nak;
         ins++;
-        if (hist[int'(in.qp)].size() == 0) order.push_back(in.qp);
-        hist[int'(in.qp)].push_back(in);
-        when_in[int'(in.qp)].push_back(cycle);
+        naks += int'(nak_taken);
+        if (hist[int'(got.qp)].size() == 0) order.push_back(got.qp);
+        hist[int'(got.qp)].push_back(got);
+        when_in[int'(got.qp)].push_back(cycle);
       end
+      holds_last = holds;
       if (order.size() == int'(NumQp)) full_seen++;
     end
   end
@@ -106,9 +127,64 @@ module ack_queue_tb
       in.qp = qp_idx_t'($urandom() % span);
       in.psn = 24'hffff00 + psn_t'(ins / 4) - psn_t'($urandom() % 3);
       in.msn = 24'($urandom());
-      in.syndrome = $urandom() % 4 == 0 ? SynNakSeq : SynAck;
+      in.syndrome = $urandom() % 4 == 0 ? (($urandom() % 8 == 0) ? 8'h61 + 8'($urandom() % 3) : SynNakSeq) : SynAck;
+      if (nak_taken) nak_valid = 0;
+      if (!nak_valid && $urandom() % 16 == 0) begin
+        nak_valid = 1;
+        nak = '{qp: qp_idx_t'($urandom() % span), psn: in.psn, msn: 24'($urandom()), syndrome: 8'h62};
+      end
+      // from the middle on QPs are held for a while
+      if (i >= 30000) any_hold = 1;
+      if (any_hold && $urandom() % 8 == 0) begin
+        t0 = int'($urandom() % span);
+        holds = holds ^ ({{(NumQp-1){1'b0}}, 1'b1} << t0);
+        if ($urandom() % 64 == 0) holds = '0;
+      end
       out_ready = int'($urandom() % 100) < p_out;
     end
+    holds = '0;
+    nak_valid = 0;
+    in_valid = 0;
+    out_ready = 1;
+    while (!idle) @(negedge clk);
+    any_hold = 0;
+    // every QP held and waiting: nothing leaves, drain is done all the same, and then all leave
+    holds = '1;
+    any_hold = 1;
+    for (int i = 0; i < n_all; i++) begin
+      @(negedge clk);
+      in_valid = 1;
+      in.qp = qp_idx_t'(i);
+      in.psn = psn_t'(i);
+      in.syndrome = SynAck;
+    end
+    @(negedge clk);
+    in_valid = 0;
+    inside_until = outs;
+    drain = 1;
+    t0 = 0;
+    while (!drain_done) begin
+      @(negedge clk);
+      t0++;
+      if (t0 > 2000) $fatal(1, "drain waits for what is held");
+    end
+    if (outs != inside_until || idle) $fatal(1, "held acknowledges left");
+    drain = 0;
+    // one that is not held at the rise of drain has left when it is done
+    out_ready = 0;
+    @(negedge clk);
+    holds = holds & ~({{(NumQp-1){1'b0}}, 1'b1} << 77);
+    drain = 1;
+    repeat (600) @(negedge clk);
+    if (drain_done) $fatal(1, "drain done while the word at the output waits");
+    out_ready = 1;
+    repeat (4) @(negedge clk);
+    if (!drain_done || outs != inside_until + 1) $fatal(1, "drain: %0d left", outs - inside_until);
+    drain = 0;
+    holds = '0;
+    while (!idle) @(negedge clk);
+    if (outs != inside_until + n_all) $fatal(1, "%0d of the held acknowledges left", outs - inside_until);
+    any_hold = 0;
     // the queue fills with every QP while the output is stalled, then empties in order
     out_ready = 0;
     for (int i = 0; i < 2 * int'(NumQp); i++) begin
@@ -150,8 +226,9 @@ module ack_queue_tb
     for (int q = 0; q < int'(NumQp); q++) begin
       if (hist[q].size() != 0) $fatal(1, "qp %0d: %0d acknowledges lost", q, hist[q].size());
     end
-    if (full_seen == 0 || replaced < 1000 || nak_kept < 50) $fatal(1, "corner not reached");
-    $display("PASS %0d in, %0d out, %0d replaced, %0d NAKs kept", ins, outs, replaced, nak_kept);
+    if (full_seen == 0 || replaced < 1000 || nak_kept < 50 || naks < 500 || passed < 500) $fatal(1, "corner not reached");
+    $display("PASS %0d in, %0d out, %0d replaced, %0d NAKs kept, %0d of the second source, %0d passed held ones", ins, outs, replaced,
+             nak_kept, naks, passed);
     $finish;
   end
 endmodule

@@ -228,7 +228,7 @@ module cmd_proc_tb #(
   logic awvalid, awready, wlast, wvalid, wready, bvalid, bready, arvalid, arready, rlast, rvalid, rready;
   logic [DataW-1:0] wdata, rdata;
   logic [DataW/8-1:0] wstrb;
-  axi_rd_arb #(.DataW(DataW)) u_rd (
+  axi_rd_arb #(.DataW(DataW), .NumClients(3)) u_rd (
     .clk_i(clk), .rst_ni(rst_n), .stop_i(stop), .busy_o(rd_busy),
     .ar_valid_i(ar_valid), .ar_ready_o(ar_ready), .ar_addr_i(ar_addr), .ar_len_i(ar_len),
     .r_valid_o(r_valid), .r_data_o(r_data), .r_last_o(r_last), .r_err_o(r_err),
@@ -517,7 +517,7 @@ module cmd_proc_tb #(
     c.rnr_retry = 8'($urandom() % 8);
     c.min_rnr_timer = 8'($urandom() % 32);
     c.max_rd_atomic = 8'($urandom());
-    c.max_dest_rd_atomic = 8'($urandom());
+    c.max_dest_rd_atomic = 8'($urandom() % 9);
     c.udp_sport = 16'($urandom());
     c.dmac = 48'({$urandom(), $urandom()});
     c.vlan_tci = 16'($urandom());
@@ -569,7 +569,7 @@ module cmd_proc_tb #(
     run(CmdOpcodeQueryDevice, 0, BaseNone, Ok, 0);
     if (rd.num_qp != 256 || rd.num_cq != 256 || rd.num_mr != 1024 || rd.first_qpn != 256 || rd.max_sge != 4 ||
         rd.log_max_queue != 15 || rd.max_inflight != 128 || rd.data_width != DataW || rd.max_frame != 9216 ||
-        rd.num_eq != 32 || rd.num_vectors != 4 || rd.num_srq != 64)
+        rd.num_eq != 32 || rd.num_vectors != 4 || rd.num_srq != 64 || rd.max_dest_rd_atomic != 8)
       $fatal(1, "caps %h", rd);
     run(2, 0, BaseNone, BadOpcode, 0);
     run(8'hff, 0, BaseNone, BadOpcode, 0);
@@ -607,7 +607,7 @@ module cmd_proc_tb #(
     if (rm != mc) $fatal(1, "MR 0");
     n = drain_rounds;
     run(CmdOpcodeDestroyMr, 1023, BaseNone, Ok, 0);
-    if (drain_rounds != n + 4) $fatal(1, "%0d drain rounds", drain_rounds - n);
+    if (drain_rounds != n + 6) $fatal(1, "%0d drain rounds", drain_rounds - n);
     run(CmdOpcodeQueryMr, 1023, BaseNone, NotFound, 0);
     run(CmdOpcodeQueryMr, 0, BaseNone, Ok, 0);
 
@@ -802,6 +802,11 @@ module cmd_proc_tb #(
     b.dest_qpn = 24'hffffff;
     modify(Q, BaseB, 2, BadParam, SynDest);
     b.dest_qpn = 24'h3ffe12;
+    b.max_dest_rd_atomic = 9;
+    modify(Q, BaseB, 2, BadParam, 8'd41);
+    b.max_dest_rd_atomic = 255;
+    modify(Q, BaseB, 2, BadParam, 8'd41);
+    b.max_dest_rd_atomic = 8;
     b.pkey = ~b.pkey;
     check_qp(Q);
     n = adm_inits_rsp; m = adm_inits_req;
@@ -859,7 +864,7 @@ module cmd_proc_tb #(
     modify(Q, BaseB, 6, Ok, 0);
     n = drain_rounds;
     modify(Q, BaseNone, 0, Ok, 0);
-    if (drain_rounds != n + 4) $fatal(1, "reset drained %0d rounds", drain_rounds - n);
+    if (drain_rounds != n + 6) $fatal(1, "reset drained %0d rounds", drain_rounds - n);
     if (last_rsp.op != QpStateReset) $fatal(1, "reset does not empty the receive queue");
     // the QP has lost its window; another one goes with its destruction
     run(CmdOpcodeQueryMw, 3, BaseNone, Ok, 0);
@@ -894,7 +899,7 @@ module cmd_proc_tb #(
     drain_block = 0;
     wait_answer(pi);
     commands++;
-    if (drain_rounds != n + 4) $fatal(1, "destroy drained %0d rounds", drain_rounds - n);
+    if (drain_rounds != n + 6) $fatal(1, "destroy drained %0d rounds", drain_rounds - n);
     if (u_mem.get(RspBase + 64'(256 * (int'(pi - 1) % 4))) != Ok) $fatal(1, "destroy");
     run(CmdOpcodeQueryQp, Q, BaseNone, NotFound, 0);
     run(CmdOpcodeQueryMw, 3, BaseNone, Ok, 0);
@@ -1002,7 +1007,7 @@ module cmd_proc_tb #(
     run(CmdOpcodeDestroyQp, 32'h1ff, BaseNone, Ok, 0);
     n = drain_rounds;
     run(CmdOpcodeDestroyCq, 5, BaseNone, Ok, 0);
-    if (drain_rounds != n + 4) $fatal(1, "CQ destroy drained %0d rounds", drain_rounds - n);
+    if (drain_rounds != n + 6) $fatal(1, "CQ destroy drained %0d rounds", drain_rounds - n);
     run(CmdOpcodeQueryCq, 5, BaseNone, NotFound, 0);
     run(CmdOpcodeDestroyEq, 7, BaseNone, Ok, 0);
     run(CmdOpcodeCreateQp, 32'h100, BaseA, BadParam, SynSendCqn);
@@ -1068,7 +1073,7 @@ module cmd_proc_tb #(
         post(CmdOpcodeNop, 32'(k * 4 + j), BaseNone, 0);
         commands++;
       end
-      wait_answer(16'(n + 4));
+      wait_answer(16'(n + 6));
       for (int j = 0; j < 4; j++)
         if (u_mem.get(RspBase + 64'(256 * ((n + j) % 4) + 4)) != 8'(k * 4 + j)) $fatal(1, "order of answers");
     end

@@ -870,7 +870,7 @@ module requester_tb
       if (err_valid && err_ready) err_valid <= 0;
       if ((!err_valid || err_ready) && errs.size() > 0 && errs[0].due <= 64'(cyc)) begin
         err_valid <= 1;
-        err <= '{qp: errs[0].qp, wqe: errs[0].wqe};
+        err <= '{qp: errs[0].qp, response: 1'b0, wqe: errs[0].wqe, psn: '0, msn: '0};
         void'(errs.pop_front());
       end
 

@@ -20,8 +20,9 @@ module rnic_counters_tb #(
   logic [12:0] bytes = '0;
   logic [15:0] frame_len = '0;
   logic [2:0] frame_kind = '0;
-  logic [2:0] rd_err = '0;
-  logic [3:0] wr_err = '0;
+  logic [4:0] rd_err = '0, wr_err = '0;
+  logic [3:0] ev_rd = '0;       // NAK access, NAK op, READ, atomic of the responder
+  longint n_rsp[4];
   logic [4:0] bad_db = '0;
   logic eqe = 0, eqe_lost = 0;
   logic [2:0] rq_wqe = '0;
@@ -34,6 +35,7 @@ module rnic_counters_tb #(
     .clk_i(clk), .rst_ni(rst_n), .time_i(now), .time_read_i(time_read), .ready_i(ready), .idle_i(idle), .cmdq_ci_i(ci),
     .capture_drops_only_i(drops_only), .verdict_valid_i(verdict_valid), .verdict_i(verdict),
     .ev_drop_valid_i(drop_valid), .ev_drop_i(drop), .ev_nak_op_i(ev[0]), .ev_rx_message_i(ev[1]),
+    .ev_rsp_nak_access_i(ev_rd[0]), .ev_rsp_nak_op_i(ev_rd[1]), .ev_read_i(ev_rd[2]), .ev_atomic_i(ev_rd[3]),
     .ev_rx_bytes_valid_i(bytes_valid), .ev_rx_bytes_i(bytes), .ev_stall_rx_dma_i(ev[2]),
     .ev_frame_valid_i(frame_valid), .ev_frame_len_i(frame_len), .ev_frame_kind_i(frame_kind),
     .ev_abort_i(ev[3]), .ev_stall_mac_i(ev[4]), .ev_stall_read_i(ev[5]), .ev_wqe_i(wqe), .ev_ack_i(ev[6]),
@@ -59,6 +61,7 @@ module rnic_counters_tb #(
     for (int i = 0; i < 20; i++) n[i] = 0;
     for (int i = 0; i < 6; i++) m[i] = 0;
     for (int i = 0; i < 8; i++) n_kind[i] = 0;
+    for (int i = 0; i < 4; i++) n_rsp[i] = 0;
     for (int i = 0; i < 24; i++) n_drop[i] = 0;
     for (int i = 0; i < 32; i++) n_tdrop[i] = 0;
     repeat (4) @(negedge clk);
@@ -82,6 +85,10 @@ module rnic_counters_tb #(
       n_irq += longint'($countones(irq));
       drops_only = k >= 10000;
       ev = 21'($urandom());
+      ev_rd = 4'($urandom());
+      for (int i = 0; i < 4; i++) if (ev_rd[i]) n_rsp[i]++;
+      if (ev_rd[0]) n_tdrop[9]++;
+      if (ev_rd[1]) n_tdrop[10]++;
       verdict_valid = ($urandom() % 2) == 0;
       for (int i = 0; i < 32; i++) verdict[32*i+:32] = $urandom();
       verdict.reason = ($urandom() % 2) == 0 ? 8'd0 : 8'($urandom() % 24);
@@ -92,12 +99,11 @@ module rnic_counters_tb #(
       bytes = 13'($urandom());
       frame_valid = ($urandom() % 2) == 0;
       frame_len = 16'($urandom());
-      frame_kind = 3'($urandom() % 4);
-      if (frame_kind == 3) frame_kind = 3'd4;
+      frame_kind = 3'($urandom() % 5);
       wqe = 4'($urandom());
       bad_db = 5'($urandom());
-      rd_err = 3'($urandom());
-      wr_err = 4'($urandom());
+      rd_err = 5'($urandom());
+      wr_err = 5'($urandom());
       for (int i = 0; i < 18; i++) if (ev[i]) n[i]++;
       if (verdict_valid) begin
         n_frames++;
@@ -149,6 +155,10 @@ module rnic_counters_tb #(
     same("tx_raw_frames", q.tx_raw_frames.count, n_kind[4]);
     same("rx_raw_frames", q.rx_raw_frames.count, n_raw);
     same("tx_naks", q.tx_naks.count, n_kind[2]);
+    same("tx_read_responses", q.tx_read_responses.count, n_kind[3]);
+    same("rx_read_requests", q.rx_read_requests.count, n_rsp[2]);
+    same("rx_atomic_requests", q.rx_atomic_requests.count, n_rsp[3]);
+    same("duplicate_request", q.duplicate_request.count, n_tdrop[5]);
     same("tx_aborted", q.tx_aborted.count, n[3]);
     same("stall_tx_mac", q.stall_tx_mac.count, n[4]);
     same("stall_tx_read", q.stall_tx_read.count, n[5]);

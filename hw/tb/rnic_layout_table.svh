@@ -41,7 +41,7 @@ function automatic int layout_fields(input int layout);
     9: return 7;
     10: return 4;
     11: return 5;
-    12: return 13;
+    12: return 14;
     13: return 33;
     default: return 0;
   endcase
@@ -288,8 +288,9 @@ function automatic logic [127:0] layout_field_12(input int field, input device_c
     8: return 128'(s.max_frame);
     9: return 128'(s.num_eq);
     10: return 128'(s.num_vectors);
-    11: return 128'(s.num_ah);
-    12: return 128'(s.num_srq);
+    11: return 128'(s.max_dest_rd_atomic);
+    12: return 128'(s.num_ah);
+    13: return 128'(s.num_srq);
     default: return '0;
   endcase
 endfunction

@@ -2,7 +2,7 @@
 //
 // Payload writer against a byte-exact memory: every lane in memory x every lane in the frame x
 // small lengths, lengths up to 4096, packets without payload, random stalls on every side, random B
-// latency, packets in pieces (split at every byte), CQEs that wait for their turn, refused writes, drain. Burst rules (4 KiB, BurstBeats, last) are checked on every
+// latency, READs and atomics in their places behind the writes, packets in pieces (split at every byte), CQEs that wait for their turn, refused writes, drain. Burst rules (4 KiB, BurstBeats, last) are checked on every
 // transfer; throughput is measured without stalls.
 
 module rx_payload_writer_tb
@@ -20,6 +20,11 @@ module rx_payload_writer_tb
 
   logic wr_valid = 0, wr_ready;
   rx_write_t wr;
+  rx_read_t rd;
+  logic at_valid, at_ready = 0, at_done = 0, at_err = 0, rsp_valid, rsp_ready = 0;
+  atomic_t at;
+  logic [63:0] at_value = '0;
+  rsp_job_t rsp;
   logic pl_valid = 0, pl_ready, pl_last = 0;
   logic [DataW-1:0] pl_data = '0;
   logic [LaneW-1:0] pl_off = '0;
@@ -40,7 +45,9 @@ module rx_payload_writer_tb
 
   rx_payload_writer #(.DataW(DataW)) dut (
     .clk_i(clk), .rst_ni(rst_n),
-    .wr_valid_i(wr_valid), .wr_ready_o(wr_ready), .wr_i(wr),
+    .wr_valid_i(wr_valid), .wr_ready_o(wr_ready), .wr_i(wr), .rd_i(rd),
+    .atomic_valid_o(at_valid), .atomic_ready_i(at_ready), .atomic_o(at), .atomic_done_i(at_done), .atomic_err_i(at_err),
+    .atomic_value_i(at_value), .rsp_valid_o(rsp_valid), .rsp_ready_i(rsp_ready), .rsp_o(rsp),
     .pl_valid_i(pl_valid), .pl_ready_o(pl_ready), .pl_data_i(pl_data), .pl_off_i(pl_off),
     .pl_cnt_i(pl_cnt), .pl_last_i(pl_last),
     .aw_valid_o(aw_valid), .aw_ready_i(aw_ready), .aw_addr_o(aw_addr), .aw_len_o(aw_len),
@@ -62,6 +69,7 @@ module rx_payload_writer_tb
     logic             last;
   } beat_t;
   rx_write_t wr_todo[$];
+  rx_read_t rd_todo[$];
   beat_t pl_todo[$];
   int pl_allowed = 0;           // beats of packets whose wr has been offered (they leave together)
   int beats_of[$];              // beats of each packet not yet handed to the writer
@@ -90,6 +98,85 @@ module rx_payload_writer_tb
     return int'($urandom() % 100) >= percent;
   endfunction
 
+  // ---- requests that go on: their jobs, with the acknowledges made and the bursts answered before them
+  rsp_job_t rsp_want[$];
+  atomic_t  at_want[$];
+  bit       at_fail[$];
+  int       rsp_acks[$], rsp_bursts[$], at_bursts[$];
+  int       bursts_made = 0, bursts_seen = 0, at_wait = 0, atomics = 0, at_errs = 0, rsps = 0;
+  logic [63:0] at_values[$];
+
+  function automatic rx_read_t a_read();
+    return {($bits(rx_read_t) / 32 + 1) {$urandom()}};
+  endfunction
+  function automatic void expect_rsp(rsp_job_t j);
+    rsp_want.push_back(j);
+    rsp_acks.push_back(acks_made);
+    rsp_bursts.push_back(bursts_made);
+  endfunction
+
+  // Queue one READ, atomic or error request.
+  task automatic queue_read(qp_idx_t qp, rx_kind_e kind, bit dup, bit fail, bit with_cqe);
+    rx_write_t w;
+    rx_read_t r;
+    rsp_job_t j;
+    atomic_t a;
+    ack_t x;
+    cqe_ev_t c;
+    logic [63:0] v;
+    w = '0;
+    w.kind = kind;
+    w.qp = qp;
+    w.psn = psn_t'($urandom());
+    w.msn = 24'($urandom());
+    w.iova = {$urandom(), $urandom()};
+    w.last = kind != RxError;
+    w.ack = kind == RxError;
+    w.syndrome = kind == RxError ? SynNakInvReq : SynAck;
+    r = a_read();
+    r.dup = dup;
+    v = {$urandom(), $urandom()};
+    if (with_cqe) begin
+      w.has_cqe = 1;
+      w.cqe.opcode = 8'd128;
+      w.cqe.status = 8'd1;
+      w.cqe.index = 16'($urandom());
+      cqe_want.push_back(w.cqe);
+      cqe_acks.push_back(acks_made);
+    end
+    wr_todo.push_back(w);
+    rd_todo.push_back(r);
+    beats_of.push_back(0);
+    packets++;
+    if (!bad[qp]) begin
+      j = '{kind: kind == RxRead ? RspRead : kind == RxAtomic ? RspAtomic : RspError, qp: qp, slot: r.slot, dup: dup, psn: w.psn,
+            msn: w.msn, va: kind == RxAtomic ? v : r.va, rkey: r.rkey, len: r.len};
+      if (kind == RxAtomic && !dup) begin
+        a = '{fetch_add: r.fetch_add, iova: w.iova, swap_add: r.swap_add, compare: r.compare};
+        at_want.push_back(a);
+        at_fail.push_back(fail);
+        at_values.push_back(v);
+        at_bursts.push_back(bursts_made);
+        if (fail) at_errs++;
+      end
+      if (kind == RxAtomic && !dup && fail) begin
+        bad[qp] = 1;
+        naks_want++;
+        err_want.push_back(qp);
+        x = '{qp: qp, psn: w.psn, msn: w.msn - 24'd1, syndrome: SynNakOp};
+        ack_want.push_back(x);
+        acks_made++;
+      end else begin
+        expect_rsp(j);
+        if (kind == RxError) begin
+          x = '{qp: qp, psn: w.psn, msn: w.msn, syndrome: w.syndrome};
+          ack_want.push_back(x);
+          acks_made++;
+        end
+      end
+    end
+  endtask
+
   // Queue one packet. fail: 0 none, else the n-th burst fails. pieces: the payload goes to so many places. cqe_kind:
   // 0 none, 1 of a SEND, 2 of a WRITE with immediate, 3 a flush.
   task automatic queue_packet(qp_idx_t qp, logic [63:0] iova, int len, int off0, bit with_ack,
@@ -99,6 +186,7 @@ module rx_payload_writer_tb
     beat_t b;
     ack_t x;
     cqe_ev_t c;
+    rsp_job_t j;
     int pos, lane, n, nb, first, done_len, part, good_bytes;
     bit failed;
     logic [63:0] at;
@@ -137,6 +225,7 @@ module rx_payload_writer_tb
       w.has_cqe = cqe_kind != 0 && k == 1;
       if (w.more) pieces_made++;
       wr_todo.push_back(w);
+      rd_todo.push_back(a_read());
       // bursts as the contract wants them: aligned borders every BurstBeats beats
       if (part != 0) begin
         n = int'(((at & 64'hfff) + 64'(part) - 1) / (BurstBeats * BytesW) -
@@ -175,10 +264,15 @@ module rx_payload_writer_tb
     end
     for (int k = 1; k < pieces; k++) beats_of.push_back(0);
     beats_of.push_back(first);
+    bursts_made += nb;
     // outcome
     packets++;
     if (init) begin
       bad[qp] = 0;
+      j = '0;
+      j.kind = RspInit;
+      j.qp = qp;
+      expect_rsp(j);
     end else begin
       c = w.cqe;
       if (c.status == 0 && bad[qp]) c.status = 8'd5;
@@ -225,6 +319,7 @@ module rx_payload_writer_tb
       pl_taken = 0;
       if (!wr_valid && wr_todo.size() != 0 && go(stall)) begin
         wr = wr_todo.pop_front();
+        rd = rd_todo.pop_front();
         wr_valid = 1;
         pl_allowed += beats_of.pop_front();
       end
@@ -238,6 +333,16 @@ module rx_payload_writer_tb
       w_ready = go(stall);
       qp_err_ready = go(stall);
       cqe_ready = go(stall);
+      at_ready = go(stall) && at_wait == 0;
+      rsp_ready = go(stall);
+      at_done = at_wait == 1;
+      at_value = {$urandom(), $urandom()};
+      at_err = 1'($urandom());
+      if (at_done) begin
+        at_value = at_values.pop_front();
+        at_err = at_fail.pop_front();
+      end
+      if (at_wait != 0) at_wait--;
     end
   end
 
@@ -293,7 +398,10 @@ module rx_payload_writer_tb
         cur_left--;
         if (cur_left == 0) b_ready_cnt++;
       end
-      if (b_valid) outstanding--;
+      if (b_valid) begin
+        outstanding--;
+        bursts_seen++;
+      end
     end
   end
 
@@ -317,6 +425,33 @@ module rx_payload_writer_tb
         if (ack_want.size() == 0) $fatal(1, "ack nobody asked for: qp %0d psn %h", ack.qp, ack.psn);
         if (ack !== ack_want[0]) $fatal(1, "ack %h, want %h", ack, ack_want[0]);
         void'(ack_want.pop_front());
+      end
+      if (at_valid && at_ready) begin
+        atomics++;
+        if (at_wait != 0) $fatal(1, "two atomics at once");
+        if (at_want.size() == 0 || at !== at_want[0]) $fatal(1, "atomic %p, want %p", at, at_want[0]);
+        if (bursts_seen < at_bursts[0]) $fatal(1, "atomic before %0d answers of %0d", bursts_seen, at_bursts[0]);
+        void'(at_want.pop_front());
+        void'(at_bursts.pop_front());
+        at_wait = 1 + (stall == 0 ? 0 : int'($urandom() % 30));
+      end
+      if (rsp_valid && rsp_ready) begin
+        rsps++;
+        if (rsp_want.size() == 0) $fatal(1, "job nobody asked for: %p", rsp);
+        r2 = rsp;
+        if (rsp_want[0].kind == RspInit) begin
+          r2 = '0;
+          r2.kind = rsp.kind;
+          r2.qp = rsp.qp;
+        end
+        if (rsp_want[0].kind == RspAtomic && rsp.dup) r2.va = rsp_want[0].va;
+        if (rsp_want[0].kind == RspError) {r2.dup, r2.va, r2.rkey, r2.len} = {rsp_want[0].dup, rsp_want[0].va, rsp_want[0].rkey, rsp_want[0].len};
+        if (r2 !== rsp_want[0]) $fatal(1, "job %p\nwant %p", r2, rsp_want[0]);
+        if (acks_seen != rsp_acks[0] || bursts_seen < rsp_bursts[0])
+          $fatal(1, "job behind %0d acknowledges and %0d answers, want %0d and %0d", acks_seen, bursts_seen, rsp_acks[0], rsp_bursts[0]);
+        void'(rsp_want.pop_front());
+        void'(rsp_acks.pop_front());
+        void'(rsp_bursts.pop_front());
       end
       if (cqe_valid && cqe_ready) begin
         cqes_seen++;
@@ -343,6 +478,7 @@ module rx_payload_writer_tb
     end
   end
   longint unsigned errs_seen, stalls_seen;
+  rsp_job_t r2;
 
   function automatic bit busy();
     return wr_todo.size() != 0 || pl_todo.size() != 0 || wr_valid || pl_valid || !idle;
@@ -358,6 +494,7 @@ module rx_payload_writer_tb
     repeat (3) @(negedge clk);
     if (ack_want.size() != 0) $fatal(1, "%s: %0d acknowledges missing", what, ack_want.size());
     if (err_want.size() != 0) $fatal(1, "%s: QP error missing", what);
+    if (rsp_want.size() != 0 || at_want.size() != 0) $fatal(1, "%s: %0d jobs, %0d atomics missing", what, rsp_want.size(), at_want.size());
     if (cqe_want.size() != 0) $fatal(1, "%s: %0d CQEs missing", what, cqe_want.size());
     if (sends_seen != sends_want) $fatal(1, "%s: SENDs %0d, want %0d", what, sends_seen, sends_want);
     if (b_plan.size() != 0) $fatal(1, "%s: %0d bursts fewer than expected", what, b_plan.size());
@@ -371,7 +508,7 @@ module rx_payload_writer_tb
   endtask
 
   longint unsigned next_addr;
-  int l, t0, n_in, taken;
+  int l, t0, n_in, taken, k0;
   initial begin
     for (int i = 0; i < (1 << MemW); i++) begin
       mem[i] = 8'(i ^ (i >> 8));
@@ -406,6 +543,11 @@ module rx_payload_writer_tb
       stall_b = round % 4 == 0 ? 0 : round % 4 == 1 ? 95 : 50;
       for (int i = 0; i < 60; i++) begin
         t0 = int'($urandom() % 8);
+        if ($urandom() % 2 == 0) begin
+          k0 = int'($urandom() % 5);
+          queue_read(qp_idx_t'($urandom() % 8), k0 < 2 ? RxRead : k0 < 4 ? RxAtomic : RxError, 1'($urandom()),
+                     round >= 4 && $urandom() % 4 == 0, k0 == 4 && $urandom() % 2 == 0);
+        end
         case (t0)
           0: l = 0;
           1: l = 4096;
@@ -459,11 +601,12 @@ module rx_payload_writer_tb
     if (max_outstanding < 16 || max_outstanding > 64) begin
       $fatal(1, "%0d bursts outstanding", max_outstanding);
     end
+    if (atomics < 25 || at_errs < 2 || rsps < 150) $fatal(1, "requests: corner not reached: %0d %0d %0d", atomics, at_errs, rsps);
     if (naks_want < 5 || stalls_seen == 0) $fatal(1, "corner not reached");
     if (pieces_made < 500 || cqes_seen < 200 || flushed_seen < 10 || sends_seen < 50) $fatal(1, "CQEs: corner not reached");
     if (silent_seen < 3) $fatal(1, "no silent failure");
-    $display("PASS %0d packets, %0d pieces, %0d CQEs, %0d bytes, %0d refused, %0d bursts open, %0d beats in %0d cycles",
-             packets, pieces_made, cqes_seen, bytes_seen, naks_seen, max_outstanding, w_beats, l);
+    $display("PASS %0d packets, %0d jobs, %0d atomics (%0d failed), %0d pieces, %0d CQEs, %0d bytes, %0d refused, %0d bursts open, %0d beats in %0d cycles",
+             packets, rsps, atomics, at_errs, pieces_made, cqes_seen, bytes_seen, naks_seen, max_outstanding, w_beats, l);
     $finish;
   end
 endmodule

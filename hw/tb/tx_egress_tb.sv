@@ -127,10 +127,12 @@ module tx_egress_tb
     qp_idx_t     qp;
     wqe_idx_t    wqe;
     psn_t        psn;
+    logic        response;
+    logic [23:0] msn;
     logic [31:0] seq;
   } report_t;
   report_t want_rep[$], rep;            // failures and reports, in one order
-  int n_sent = 0, pl_done = -1;         // payload read so far
+  int rsp_op, responses = 0, in_rtr = 0, n_sent = 0, pl_done = -1;         // payload read so far
   pl_t pl_todo[$], pl_cur;
   int acks_todo = 0, pkts_todo = 0, fixed_len = -1, jobs = 0, pkt_seq = 0;
   int mode = 0;                       // 0: everything flows, 1: random, 2: MAC slow
@@ -179,7 +181,9 @@ module tx_egress_tb
         pkts_todo--;
         for (int k = 0; k < $bits(tx_pkt_t); k++) pkt[k] = 1'($urandom());
         pkt.qp = qp_idx_t'($urandom() % NumTestQp);
-        pkt.raw = fixed_len < 0 && $urandom() % 10 == 0;
+        pkt.response = fixed_len < 0 && chance(4);
+        rsp_op = int'($urandom() % 5);
+        pkt.raw = fixed_len < 0 && !pkt.response && $urandom() % 10 == 0;
         case ($urandom() % 15)
           12, 13: pkt.opcode = 8'h64;
           14: pkt.opcode = 8'h65;
@@ -196,6 +200,10 @@ module tx_egress_tb
           4: pkt.opcode = OpRcWriteOnly;
           default: pkt.opcode = OpRcWriteOnlyImm;
         endcase
+        if (pkt.response) pkt.opcode = rsp_op == 0 ? OpRcAtomicAck : OpRcReadRespFirst + 8'(rsp_op - 1);
+        pkt.has_aeth = pkt.response && pkt.opcode != OpRcReadRespMiddle;
+        pkt.has_value = pkt.opcode == OpRcAtomicAck;
+        if (pkt.response) {pkt.report, pkt.ack_req, pkt.solicited} = '0;
         if (fixed_len >= 0) pkt.opcode = OpRcWriteOnly;
         pkt.has_reth = pkt.opcode inside {OpRcWriteFirst, OpRcWriteOnly, OpRcWriteOnlyImm};
         pkt.has_imm = pkt.opcode inside {OpRcWriteLastImm, OpRcWriteOnlyImm, OpRcSendLastImm,
@@ -209,8 +217,9 @@ module tx_egress_tb
         else if (chance(6)) pkt.len = 13'(4096 - $urandom() % 5);
         else if (chance(2)) pkt.len = 13'(1 + $urandom() % 200);
         else pkt.len = 13'(1 + $urandom() % 1100);
-        if (!pkt.has_reth && !pkt.has_deth && pkt.len == 0) pkt.len = 13'd1;
+        if (!pkt.has_reth && !pkt.has_deth && pkt.len == 0 && pkt.opcode != OpRcReadRespOnly) pkt.len = 13'd1;
         if (pkt.raw && pkt.len < 14) pkt.len = 13'(14 + $urandom() % 60);
+        if (pkt.has_value) pkt.len = '0;
         cur_seq = pkt_seq;
         pkt_seq++;
         if (pkt.len != 0) pl_todo.push_back({cur_seq, pkt.len});
@@ -279,12 +288,12 @@ module tx_egress_tb
       if (w.is_ack) begin
         if (qp_rsp.state inside {QpReset, QpInit, QpNone}) dropped++;
         else want.push_back(w);
-      end else if (!(qp_rsp.state inside {QpRts, QpSqd})) dropped++;
+      end else if (!(qp_rsp.state inside {QpRts, QpSqd} || (w.pkt.response && qp_rsp.state == QpRtr))) dropped++;
       else if (w.pkt.len != 0 && fails(w.seq, err_rate))
-        want_rep.push_back({1'b1, 1'b1, w.pkt.qp, w.pkt.wqe, w.pkt.psn, w.seq});
+        want_rep.push_back({1'b1, 1'b1, w.pkt.qp, w.pkt.wqe, w.pkt.psn, w.pkt.response, w.pkt.imm[23:0], w.seq});
       else begin
         want.push_back(w);
-        if (w.pkt.report) want_rep.push_back({1'b0, w.pkt.len != 0, w.pkt.qp, w.pkt.wqe, w.pkt.psn, w.seq});
+        if (w.pkt.report) want_rep.push_back({1'b0, w.pkt.len != 0, w.pkt.qp, w.pkt.wqe, w.pkt.psn, 1'b0, 24'd0, w.seq});
       end
     end
     #3;
@@ -337,7 +346,8 @@ module tx_egress_tb
     l3 = fl;
     plen = e.is_ack ? 0 : int'(e.pkt.len);
     pad = (4 - plen % 4) % 4;
-    ext = e.is_ack ? 4 : (e.pkt.has_reth ? 16 : e.pkt.has_deth ? 8 : 0) + (e.pkt.has_imm || e.pkt.has_ieth ? 4 : 0);
+    ext = e.is_ack ? 4 : (e.pkt.has_reth ? 16 : e.pkt.has_deth ? 8 : 0) + (e.pkt.has_imm || e.pkt.has_ieth || e.pkt.has_aeth ? 4 : 0) +
+          (e.pkt.has_value ? 8 : 0);
     b = 8 + 12 + ext + plen + pad + 4;      // UDP length
     if (e.attr.ipv6) begin
       put(128'({4'd6, e.attr.traffic_class, e.attr.flow_label}), 4);
@@ -389,7 +399,8 @@ module tx_egress_tb
         put(128'd0, 1);
         put(e.attr.gsi ? 128'd1 : 128'(256 + int'(e.pkt.qp)), 3);
       end
-      if (e.pkt.has_imm || e.pkt.has_ieth) put(128'(e.pkt.imm), 4);
+      if (e.pkt.has_imm || e.pkt.has_ieth || e.pkt.has_aeth) put(128'(e.pkt.imm), 4);
+      if (e.pkt.has_value) put(128'(e.pkt.va), 8);
       for (int i = 0; i < plen; i++) put(128'(pay(e.seq, i)), 1);
       put(128'd0, pad);
     end
@@ -430,7 +441,8 @@ module tx_egress_tb
       if (err_valid && err_ready) begin
         if (want_rep.size() == 0) $fatal(1, "unexpected error report");
         rep = want_rep.pop_front();
-        if (!rep.failed || err != {rep.qp, rep.wqe}) $fatal(1, "error report, want %p", rep);
+        if (!rep.failed || err.qp != rep.qp || err.wqe != rep.wqe || err.psn != rep.psn || err.response != rep.response ||
+            (err.response && err.msn != rep.msn)) $fatal(1, "error report, want %p", rep);
         errs++;
       end
       if (sent_valid && sent_ready) begin
@@ -481,9 +493,11 @@ module tx_egress_tb
         $fatal(1, "frame %0d (ack %0d v6 %0d vlan %0d len %0d) byte %0d of %0d: got %h, want %h", frames,
                w.is_ack, w.attr.ipv6, w.attr.vlan, plen, i, fl, gb[i], fb[i]);
     if (fl != gl) $fatal(1, "frame %0d: %0d bytes, want %0d", frames, gl, fl);
-    kind = !w.is_ack ? (w.pkt.raw ? 4 : 0) : w.ack.syndrome == SynAck ? 1 : 2;
+    kind = !w.is_ack ? (w.pkt.raw ? 4 : w.pkt.response ? 3 : 0) : w.ack.syndrome == SynAck ? 1 : 2;
     if (kind == 1) acks_seen++;
     if (kind == 2) naks_seen++;
+    if (kind == 3) responses++;
+    if (kind == 3 && w.attr.state == QpRtr) in_rtr++;
     if (int'(ev_frame_len) != fl) $fatal(1, "ev_frame_len %0d, want %0d", ev_frame_len, fl);
     if (int'(ev_frame_kind) != kind) $fatal(1, "ev_frame_kind %0d, want %0d", ev_frame_kind, kind);
     // a frame of a paused priority may only be one that had begun before the pause (three at most are on the way)
@@ -550,6 +564,7 @@ module tx_egress_tb
       end
       settle(400000);
     end
+    if (responses < 100 || in_rtr == 0) $fatal(1, "%0d responses, %0d in RTR", responses, in_rtr);
     if (aborts != errs || errs < 10) $fatal(1, "%0d aborts, %0d error reports", aborts, errs);
     if (n_ud < 40 || n_raw < 20 || n_sent < 100 || dropped < 20 || drains < 5 || acks_seen < 100 || naks_seen < 100 || stalls_read == 0)
       $fatal(1, "too little happened: %0d drops, %0d drains, %0d acks, %0d UD, %0d raw, %0d reports", dropped, drains, acks_seen, n_ud, n_raw, n_sent);

@@ -68,7 +68,7 @@ module rnic_csr
   function automatic logic [1:0] csr_map(input logic [12:0] word);
     if (word inside {
           13'h0000, 13'h0002, [13'h0004:13'h0005], [13'h0008:13'h0009], [13'h0010:13'h0012],
-          [13'h0020:13'h0025], [13'h0200:13'h0209], [13'h0210:13'h0229], [13'h0235:13'h0236],
+          [13'h0020:13'h0025], [13'h0200:13'h0209], [13'h0210:13'h022d], [13'h0235:13'h0236],
           [13'h0239:13'h023b], [13'h0240:13'h0257], [13'h0260:13'h0272]
         }) return 2'b11;
     if (word inside {
@@ -81,7 +81,7 @@ module rnic_csr
   function automatic logic csr_wide(input logic [12:0] word);
     return word inside {
         13'h0008, [13'h0010:13'h0011], [13'h0020:13'h0025], [13'h0200:13'h0209],
-        [13'h0210:13'h0229], [13'h0235:13'h0236], [13'h0239:13'h023b], [13'h0240:13'h0257],
+        [13'h0210:13'h022d], [13'h0235:13'h0236], [13'h0239:13'h023b], [13'h0240:13'h0257],
         [13'h0260:13'h0272]
     };
   endfunction
@@ -591,6 +591,18 @@ module rnic_csr
         end
         4'h9: begin
           group5_q[63:0] <= hw2reg_i.out_of_buffer.count;
+        end
+        4'ha: begin
+          group5_q[63:0] <= hw2reg_i.rx_read_requests.count;
+        end
+        4'hb: begin
+          group5_q[63:0] <= hw2reg_i.rx_atomic_requests.count;
+        end
+        4'hc: begin
+          group5_q[63:0] <= hw2reg_i.duplicate_request.count;
+        end
+        4'hd: begin
+          group5_q[63:0] <= hw2reg_i.tx_read_responses.count;
         end
         default: ;
       endcase

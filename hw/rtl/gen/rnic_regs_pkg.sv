@@ -10,7 +10,7 @@
 package rnic_regs_pkg;
 
   // Hash over the register map and the layouts, as in register layout_hash.
-  localparam logic [31:0] LayoutHash = 32'h426790b1;
+  localparam logic [31:0] LayoutHash = 32'h7724779f;
 
   // ---- enums ----------------------------------------------------------------------------------
   // drop_reason: Verdict of the receive front end on one frame, in order of precedence: the first
@@ -169,33 +169,34 @@ package rnic_regs_pkg;
   localparam logic [7:0] CmdStatusExecError = 8'd8;
 
   // cmd_syndrome: The field that a command was refused for.
-  localparam logic [7:0] CmdSyndromeNone         = 8'd0;
-  localparam logic [7:0] CmdSyndromeState        = 8'd1;
-  localparam logic [7:0] CmdSyndromeType         = 8'd2;
-  localparam logic [7:0] CmdSyndromePathMtu      = 8'd3;
-  localparam logic [7:0] CmdSyndromeSendCqn      = 8'd4;
-  localparam logic [7:0] CmdSyndromeRecvCqn      = 8'd5;
-  localparam logic [7:0] CmdSyndromeSqAddr       = 8'd6;
-  localparam logic [7:0] CmdSyndromeSqSize       = 8'd7;
-  localparam logic [7:0] CmdSyndromeRqAddr       = 8'd8;
-  localparam logic [7:0] CmdSyndromeRqSize       = 8'd9;
-  localparam logic [7:0] CmdSyndromeDestQpn      = 8'd10;
-  localparam logic [7:0] CmdSyndromeCqAddr       = 8'd11;
-  localparam logic [7:0] CmdSyndromeCqSize       = 8'd12;
-  localparam logic [7:0] CmdSyndromeMrKey        = 8'd13;
-  localparam logic [7:0] CmdSyndromeMrLength     = 8'd14;
-  localparam logic [7:0] CmdSyndromeMrAccess     = 8'd15;
-  localparam logic [7:0] CmdSyndromeEqAddr       = 8'd16;
-  localparam logic [7:0] CmdSyndromeEqSize       = 8'd17;
-  localparam logic [7:0] CmdSyndromeEqVector     = 8'd18;
-  localparam logic [7:0] CmdSyndromeCqEqn        = 8'd19;
-  localparam logic [7:0] CmdSyndromeCqModeration = 8'd20;
-  localparam logic [7:0] CmdSyndromeRawPacket    = 8'd25;
-  localparam logic [7:0] CmdSyndromeGsi          = 8'd24;
-  localparam logic [7:0] CmdSyndromeSrqn         = 8'd32;
-  localparam logic [7:0] CmdSyndromeSrqAddr      = 8'd33;
-  localparam logic [7:0] CmdSyndromeSrqSize      = 8'd34;
-  localparam logic [7:0] CmdSyndromeSrqLimit     = 8'd35;
+  localparam logic [7:0] CmdSyndromeNone            = 8'd0;
+  localparam logic [7:0] CmdSyndromeState           = 8'd1;
+  localparam logic [7:0] CmdSyndromeType            = 8'd2;
+  localparam logic [7:0] CmdSyndromePathMtu         = 8'd3;
+  localparam logic [7:0] CmdSyndromeSendCqn         = 8'd4;
+  localparam logic [7:0] CmdSyndromeRecvCqn         = 8'd5;
+  localparam logic [7:0] CmdSyndromeSqAddr          = 8'd6;
+  localparam logic [7:0] CmdSyndromeSqSize          = 8'd7;
+  localparam logic [7:0] CmdSyndromeRqAddr          = 8'd8;
+  localparam logic [7:0] CmdSyndromeRqSize          = 8'd9;
+  localparam logic [7:0] CmdSyndromeDestQpn         = 8'd10;
+  localparam logic [7:0] CmdSyndromeCqAddr          = 8'd11;
+  localparam logic [7:0] CmdSyndromeCqSize          = 8'd12;
+  localparam logic [7:0] CmdSyndromeMrKey           = 8'd13;
+  localparam logic [7:0] CmdSyndromeMrLength        = 8'd14;
+  localparam logic [7:0] CmdSyndromeMrAccess        = 8'd15;
+  localparam logic [7:0] CmdSyndromeEqAddr          = 8'd16;
+  localparam logic [7:0] CmdSyndromeEqSize          = 8'd17;
+  localparam logic [7:0] CmdSyndromeEqVector        = 8'd18;
+  localparam logic [7:0] CmdSyndromeCqEqn           = 8'd19;
+  localparam logic [7:0] CmdSyndromeCqModeration    = 8'd20;
+  localparam logic [7:0] CmdSyndromeRawPacket       = 8'd25;
+  localparam logic [7:0] CmdSyndromeGsi             = 8'd24;
+  localparam logic [7:0] CmdSyndromeSrqn            = 8'd32;
+  localparam logic [7:0] CmdSyndromeSrqAddr         = 8'd33;
+  localparam logic [7:0] CmdSyndromeSrqSize         = 8'd34;
+  localparam logic [7:0] CmdSyndromeSrqLimit        = 8'd35;
+  localparam logic [7:0] CmdSyndromeMaxDestRdAtomic = 8'd41;
 
   // eqe_type: What an EQE tells. Completion events go to the EQ of the CQ, all others to EQ 0.
   localparam logic [7:0] EqeTypeCompletion  = 8'd1;
@@ -223,7 +224,7 @@ package rnic_regs_pkg;
   localparam logic [16:0] CsrVersionOffset = 17'h00004;
   localparam logic [31:0] CsrVersionReset = 32'h1;
   localparam logic [16:0] CsrLayoutHashOffset = 17'h00008;
-  localparam logic [31:0] CsrLayoutHashReset = 32'h426790b1;
+  localparam logic [31:0] CsrLayoutHashReset = 32'h7724779f;
   localparam logic [16:0] CsrCaps0Offset = 17'h00010;
   localparam logic [16:0] CsrCaps1Offset = 17'h00014;
   localparam logic [16:0] CsrClockOffset = 17'h00018;
@@ -292,6 +293,10 @@ package rnic_regs_pkg;
   localparam logic [16:0] CsrTxRetransmitsOffset = 17'h01138;
   localparam logic [16:0] CsrRxSendRequestsOffset = 17'h01140;
   localparam logic [16:0] CsrOutOfBufferOffset = 17'h01148;
+  localparam logic [16:0] CsrRxReadRequestsOffset = 17'h01150;
+  localparam logic [16:0] CsrRxAtomicRequestsOffset = 17'h01158;
+  localparam logic [16:0] CsrDuplicateRequestOffset = 17'h01160;
+  localparam logic [16:0] CsrTxReadResponsesOffset = 17'h01168;
   localparam logic [16:0] CsrRxRawFramesOffset = 17'h011a8;
   localparam logic [16:0] CsrTxRawFramesOffset = 17'h011b0;
   localparam logic [16:0] CsrEqeWrittenOffset = 17'h011c8;
@@ -614,10 +619,10 @@ package rnic_regs_pkg;
   // Answer of query_device.
   localparam int unsigned DeviceCapsBytes = 64;
   typedef struct packed {
-    logic [63:0] rsvd_1;
+    logic [63:0] rsvd_0;
     logic [31:0] num_srq;
     logic [31:0] num_ah;
-    logic [31:0] rsvd_0;
+    logic [31:0] max_dest_rd_atomic;
     logic [31:0] num_vectors;
     logic [31:0] num_eq;
     logic [31:0] max_frame;
@@ -903,6 +908,18 @@ package rnic_regs_pkg;
   } csr_hw2reg_out_of_buffer_t;
   typedef struct packed {
     logic [63:0] count;
+  } csr_hw2reg_rx_read_requests_t;
+  typedef struct packed {
+    logic [63:0] count;
+  } csr_hw2reg_rx_atomic_requests_t;
+  typedef struct packed {
+    logic [63:0] count;
+  } csr_hw2reg_duplicate_request_t;
+  typedef struct packed {
+    logic [63:0] count;
+  } csr_hw2reg_tx_read_responses_t;
+  typedef struct packed {
+    logic [63:0] count;
   } csr_hw2reg_rx_raw_frames_t;
   typedef struct packed {
     logic [63:0] count;
@@ -970,6 +987,10 @@ package rnic_regs_pkg;
     csr_hw2reg_tx_retransmits_t        tx_retransmits;
     csr_hw2reg_rx_send_requests_t      rx_send_requests;
     csr_hw2reg_out_of_buffer_t         out_of_buffer;
+    csr_hw2reg_rx_read_requests_t      rx_read_requests;
+    csr_hw2reg_rx_atomic_requests_t    rx_atomic_requests;
+    csr_hw2reg_duplicate_request_t     duplicate_request;
+    csr_hw2reg_tx_read_responses_t     tx_read_responses;
     csr_hw2reg_rx_raw_frames_t         rx_raw_frames;
     csr_hw2reg_tx_raw_frames_t         tx_raw_frames;
     csr_hw2reg_eqe_written_t           eqe_written;

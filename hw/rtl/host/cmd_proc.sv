@@ -7,7 +7,7 @@
 // body is written and acknowledged by host memory before its header, and the header's last byte
 // holds the phase bit (1 on the first pass), so that a reader that sees the phase sees the whole
 // answer. About 60 cycles plus three memory round trips per command at 512 bit; commands that take
-// something away also wait for four rounds of drain over all blocks, after which no access to its
+// something away also wait for six rounds of drain over all blocks, after which no access to its
 // memory is in flight. cmdq enable 0 -> 1 restarts both rings at slot 0. A producer index more than
 // one ring ahead is refused (ev_error_o). Host memory that answers with an error: status
 // exec_error, ev_error_o.
@@ -471,6 +471,7 @@ module cmd_proc
         d.num_eq = NumEq;
         d.num_vectors = NumVec;
         d.num_srq = NumSrq;
+        d.max_dest_rd_atomic = MaxDestRdAtomic;
         bits[HdrW+:$bits(d)] = d;
       end
       BodyMr: begin
@@ -626,7 +627,7 @@ module cmd_proc
     state_q <= StRspLoad;
   endtask
   task automatic drain(input state_e then_state);
-    rounds_q <= 3'd4;
+    rounds_q <= 3'd6;
     wait_q <= '0;
     after_drain_q <= then_state;
     state_q <= StRoundLow;
@@ -1020,6 +1021,9 @@ module cmd_proc
             answer(rnic_regs_pkg::CmdStatusBadParam, rnic_regs_pkg::CmdSyndromeSrqn);
           end else if (new_state_q == rnic_regs_pkg::QpStateRtr && bad_dest_q) begin
             answer(rnic_regs_pkg::CmdStatusBadParam, rnic_regs_pkg::CmdSyndromeDestQpn);
+          end else if (new_state_q == rnic_regs_pkg::QpStateRtr &&
+                       attr_q.max_dest_rd_atomic > 8'(MaxDestRdAtomic)) begin
+            answer(rnic_regs_pkg::CmdStatusBadParam, rnic_regs_pkg::CmdSyndromeMaxDestRdAtomic);
           end else begin
             attr_q <= merge(qp_cmd_rsp_i, attr_q, qp_state_e'(new_state_q[2:0]));
             adm_rsp_q <= new_state_q == rnic_regs_pkg::QpStateRtr;

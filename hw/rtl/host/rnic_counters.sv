@@ -29,6 +29,10 @@ module rnic_counters
   input  logic                       ev_drop_valid_i,
   input  logic [4:0]                 ev_drop_i,
   input  logic                       ev_nak_op_i,
+  input  logic                       ev_rsp_nak_access_i,
+  input  logic                       ev_rsp_nak_op_i,
+  input  logic                       ev_read_i,
+  input  logic                       ev_atomic_i,
   input  logic                       ev_rx_message_i,
   input  logic                       ev_rx_send_i,
   input  logic                       ev_no_buffer_i,
@@ -69,20 +73,22 @@ module rnic_counters
   input  logic                       ev_last_wqe_i,
   input  logic                       ev_qp_fatal_i,
   input  logic [4:0]                 ev_bad_db_i,
-  input  logic [3:0]                 ev_axi_rd_err_i,
-  input  logic [3:0]                 ev_axi_wr_err_i,
+  input  logic [4:0]                 ev_axi_rd_err_i,
+  input  logic [4:0]                 ev_axi_wr_err_i,
   output rnic_regs_pkg::csr_hw2reg_t hw2reg_o
 );
 
   localparam int unsigned NumDrop = rnic_regs_pkg::CsrTransportDropCount;
   localparam int unsigned Ghost = 32'(rnic_regs_pkg::TransportDropGhostAck);
   localparam int unsigned NakOp = 32'(rnic_regs_pkg::TransportDropNakOp);
+  localparam int unsigned NakAccess = 32'(rnic_regs_pkg::TransportDropNakAccess);
+  localparam int unsigned Duplicate = 32'(rnic_regs_pkg::TransportDropDuplicate);
 
   rnic_regs_pkg::csr_hw2reg_t q;
   assign hw2reg_o = q;
 
-  function automatic logic [63:0] ones(input logic [3:0] v);
-    return (64'(v[0]) + 64'(v[1])) + (64'(v[2]) + 64'(v[3]));
+  function automatic logic [63:0] ones(input logic [3:0] v, input logic more = 1'b0);
+    return (64'(v[0]) + 64'(v[1])) + (64'(v[2]) + 64'(v[3])) + 64'(more);
   endfunction
 
   logic accepted, capture;
@@ -151,12 +157,17 @@ module rnic_counters
           q.last_dip[i].addr <= verdict_i.dip[i*64+:64];
         end
       end
-      if (ev_drop_valid_i || ev_ghost_i || ev_nak_op_i) begin
+      if (ev_drop_valid_i || ev_ghost_i || ev_nak_op_i || ev_rsp_nak_op_i || ev_rsp_nak_access_i) begin
         for (int i = 0; i < int'(NumDrop); i++)
           q.transport_drop[i].count <= q.transport_drop[i].count +
-              ones({1'b0, ev_drop_valid_i && 32'(ev_drop_i) == i, ev_ghost_i && i == int'(Ghost),
+              ones({(ev_rsp_nak_op_i && i == int'(NakOp)) || (ev_rsp_nak_access_i && i == int'(NakAccess)),
+                    ev_drop_valid_i && 32'(ev_drop_i) == i, ev_ghost_i && i == int'(Ghost),
                     ev_nak_op_i && i == int'(NakOp)});
+        if (ev_drop_valid_i && 32'(ev_drop_i) == Duplicate)
+          q.duplicate_request.count <= q.duplicate_request.count + 64'd1;
       end
+      if (ev_read_i) q.rx_read_requests.count <= q.rx_read_requests.count + 64'd1;
+      if (ev_atomic_i) q.rx_atomic_requests.count <= q.rx_atomic_requests.count + 64'd1;
       if (ev_rx_message_i) q.rx_write_requests.count <= q.rx_write_requests.count + 64'd1;
       if (ev_rx_send_i) q.rx_send_requests.count <= q.rx_send_requests.count + 64'd1;
       if (ev_no_buffer_i) q.out_of_buffer.count <= q.out_of_buffer.count + 64'd1;
@@ -171,6 +182,7 @@ module rnic_counters
           3'd0: q.tx_write_packets.count <= q.tx_write_packets.count + 64'd1;
           3'd1: q.tx_acks.count <= q.tx_acks.count + 64'd1;
           3'd4: q.tx_raw_frames.count <= q.tx_raw_frames.count + 64'd1;
+          3'd3: q.tx_read_responses.count <= q.tx_read_responses.count + 64'd1;
           default: q.tx_naks.count <= q.tx_naks.count + 64'd1;
         endcase
       end
@@ -201,9 +213,9 @@ module rnic_counters
       if (ev_bad_db_i != 0) q.bad_doorbells.count <= q.bad_doorbells.count +
                                   (ones(ev_bad_db_i[3:0]) + 64'(ev_bad_db_i[4]));
       if (ev_axi_rd_err_i != 0)
-        q.axi_read_errors.count <= q.axi_read_errors.count + ones(ev_axi_rd_err_i);
+        q.axi_read_errors.count <= q.axi_read_errors.count + ones(ev_axi_rd_err_i[3:0], ev_axi_rd_err_i[4]);
       if (ev_axi_wr_err_i != 0)
-        q.axi_write_errors.count <= q.axi_write_errors.count + ones(ev_axi_wr_err_i);
+        q.axi_write_errors.count <= q.axi_write_errors.count + ones(ev_axi_wr_err_i[3:0], ev_axi_wr_err_i[4]);
     end
   end
 

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // Writes received payload to host memory at any byte alignment and acknowledges a packet when the
-// last write response of it, and of all earlier ones, has come.
+// last write response of it, and of all earlier ones, has come. READ and atomic requests keep their place in that order:
+// they go on to the responder (rsp_o) when everything before them has finished, an atomic after its operation.
 //
 // Throughput: one beat of payload per cycle, at most one cycle more per packet (when the first
 // output beat needs two input beats, or bytes are left over behind the last input beat); a packet
@@ -18,7 +19,7 @@
 // the CQE was taken. On a QP whose write failed its status becomes loc_qp_op_err for the packet
 // that failed, wr_flush_err behind it.
 //
-// A failed write (IBTA 9.7.5.2.4) gives a NAK remote operational error in place of the acknowledge
+// A failed write or atomic (IBTA 9.7.5.2.4) gives a NAK remote operational error in place of the acknowledge
 // (but not for rx_write_t.silent) and puts the QP into ERR; nothing else is acknowledged on this QP until rx_write_t.init announces
 // its next connection.
 
@@ -37,6 +38,7 @@ module rx_payload_writer
   input  logic              wr_valid_i,
   output logic              wr_ready_o,
   input  rx_write_t         wr_i,
+  input  rx_read_t          rd_i,          // with wr_i if that is not RxData
 
   input  logic              pl_valid_i,
   output logic              pl_ready_o,
@@ -61,6 +63,16 @@ module rx_payload_writer
 
   output logic              ack_valid_o,
   output ack_t              ack_o,
+
+  output logic              atomic_valid_o,
+  input  logic              atomic_ready_i,
+  output atomic_t           atomic_o,
+  input  logic              atomic_done_i,
+  input  logic              atomic_err_i,
+  input  logic [63:0]       atomic_value_i,
+  output logic              rsp_valid_o,
+  input  logic              rsp_ready_i,
+  output rsp_job_t          rsp_o,
 
   output logic              cqe_valid_o,
   input  logic              cqe_ready_i,
@@ -91,6 +103,7 @@ module rx_payload_writer
 
   // A packet waiting for its write responses.
   typedef struct packed {
+    rx_kind_e         kind;
     qp_idx_t          qp;
     logic             more;
     logic             ack;
@@ -119,7 +132,7 @@ module rx_payload_writer
   // ---- intake: plan -----------------------------------------------------------------------------
   pend_t pend_in, pend;
   job_t  job_in, job;
-  logic  pend_ready, pend_valid, pend_pop, job_ready, job_valid, job_pop;
+  logic  pend_ready, pend_valid, pend_pop, job_ready, job_valid, job_pop, rd_ready;
   logic  wr_fire, has_data;
   logic [$clog2(Depth):0] pend_level;
   logic [13:0] wr_end;           // offset of the last byte from the border before the first beat
@@ -131,10 +144,11 @@ module rx_payload_writer
   logic              aw_final, aw_fire;
 
   assign has_data = wr_i.has_payload && wr_i.len != 0;
-  assign wr_ready_o = pend_ready && job_ready && !aw_busy_q;
+  assign wr_ready_o = pend_ready && job_ready && rd_ready && !aw_busy_q;
   assign wr_fire = wr_valid_i && wr_ready_o;
   assign wr_end = 14'(wr_i.iova[SegW-1:0]) + 14'(wr_i.len) - 14'd1;
   assign pend_in = '{
+    kind: wr_i.kind,
     qp: wr_i.qp,
     more: wr_i.more,
     ack: wr_i.ack,
@@ -164,7 +178,20 @@ module rx_payload_writer
     .out_valid_o(pend_valid), .out_ready_i(pend_pop), .out_data_o(pend), .level_o(pend_level)
   );
 
+  // What READ and atomic requests have beyond a pend_t.
+  typedef struct packed {
+    logic [63:0] iova;
+    rx_read_t    rd;
+  } ask_t;
+  ask_t ask_in, ask;
+  assign ask_in = '{iova: wr_i.iova, rd: rd_i};
+
   // verilator lint_off PINCONNECTEMPTY
+  rnic_fifo #(.Width($bits(ask_t)), .Depth(16)) u_ask (
+    .clk_i, .rst_ni,
+    .in_valid_i(wr_fire && wr_i.kind != RxData), .in_ready_o(rd_ready), .in_data_i(ask_in),
+    .out_valid_o(), .out_ready_i(pend_pop && pend.kind != RxData), .out_data_o(ask), .level_o()
+  );
   rnic_fifo #(.Width($bits(job_t)), .Depth(16)) u_job (
     .clk_i, .rst_ni,
     .in_valid_i(wr_fire && has_data), .in_ready_o(job_ready), .in_data_i(job_in),
@@ -290,7 +317,9 @@ module rx_payload_writer
   logic [NumW-1:0]  b_count_q;
   logic             b_failed_q;
   logic [NumQp-1:0] bad_q;       // a write of this connection failed
-  logic             cqe_wait, is_send;
+  logic             cqe_wait, is_send, cqe_done_q, for_rsp, run, ready;
+  logic             at_busy_q, at_done_q, at_err_q;   // atomic under way, finished
+  logic [63:0]      at_value_q;
   logic             err_v_q;
   qp_idx_t          err_q;
 
@@ -304,13 +333,45 @@ module rx_payload_writer
   // verilator lint_on PINCONNECTEMPTY
 
   assign b_pop = b_valid && pend_valid && b_count_q != pend.bursts;
-  assign done = pend_valid && b_count_q == pend.bursts;
-  assign failed = b_failed_q;
   assign bad = bad_q[pend.qp];
+  // an atomic that is executed: not a duplicate, not behind a failed write
+  assign run = pend.kind == RxAtomic && !ask.rd.dup && !bad;
+  assign ready = pend_valid && b_count_q == pend.bursts;
+  assign done = ready && (!run || at_done_q);
+  assign failed = b_failed_q || at_err_q;
   assign is_send = pend.has_cqe && pend.cqe.opcode == rnic_regs_pkg::CqeOpcodeRecv;
-  assign cqe_valid_o = done && pend.has_cqe && !(failed && err_v_q && !qp_err_ready_i);
-  assign cqe_wait = pend.has_cqe && !(cqe_valid_o && cqe_ready_i);
-  assign pend_pop = done && !(failed && !pend.more && err_v_q && !qp_err_ready_i) && !cqe_wait;
+  assign for_rsp = pend.init || (pend.kind != RxData && !bad && !failed);
+  assign cqe_valid_o = done && pend.has_cqe && !cqe_done_q;
+  assign cqe_wait = pend.has_cqe && !cqe_done_q && !cqe_ready_i;
+  assign rsp_valid_o = done && for_rsp && !cqe_wait;
+  assign pend_pop = done && !(failed && !pend.more && err_v_q && !qp_err_ready_i) && !cqe_wait &&
+                    !(for_rsp && !rsp_ready_i);
+  assign atomic_valid_o = ready && run && !at_busy_q && !at_done_q;
+  assign atomic_o = '{
+    fetch_add: ask.rd.fetch_add,
+    iova: ask.iova,
+    swap_add: ask.rd.swap_add,
+    compare: ask.rd.compare
+  };
+  always_comb begin
+    rsp_o = '{
+      kind: RspInit,
+      qp: pend.qp,
+      slot: ask.rd.slot,
+      dup: ask.rd.dup,
+      psn: pend.psn,
+      msn: pend.msn,
+      va: pend.kind == RxAtomic ? at_value_q : ask.rd.va,
+      rkey: ask.rd.rkey,
+      len: ask.rd.len
+    };
+    unique case (pend.kind)
+      RxRead: rsp_o.kind = RspRead;
+      RxAtomic: rsp_o.kind = RspAtomic;
+      RxError: rsp_o.kind = RspError;
+      default: rsp_o.kind = RspInit;
+    endcase
+  end
   always_comb begin
     cqe_o = pend.cqe;
     if (pend.cqe.status == rnic_regs_pkg::WcStatusSuccess && bad)
@@ -325,6 +386,10 @@ module rx_payload_writer
     if (!rst_ni) begin
       b_count_q <= '0;
       b_failed_q <= 1'b0;
+      at_busy_q <= 1'b0;
+      at_done_q <= 1'b0;
+      at_err_q <= 1'b0;
+      cqe_done_q <= 1'b0;
       bad_q <= '0;
       err_v_q <= 1'b0;
       ack_valid_o <= 1'b0;
@@ -348,9 +413,20 @@ module rx_payload_writer
         b_failed_q <= b_failed_q || b_err;
         ev_axi_err_o <= b_err;
       end
+      if (atomic_valid_o && atomic_ready_i) at_busy_q <= 1'b1;
+      if (atomic_done_i) begin
+        at_busy_q <= 1'b0;
+        at_done_q <= 1'b1;
+        at_err_q <= atomic_err_i;
+        at_value_q <= atomic_value_i;
+      end
+      if (cqe_valid_o && cqe_ready_i) cqe_done_q <= 1'b1;
       if (pend_pop) begin
         b_count_q <= '0;
         bar_done_o <= pend.barrier;
+        cqe_done_q <= 1'b0;
+        at_done_q <= 1'b0;
+        at_err_q <= 1'b0;
         if (!pend.more) b_failed_q <= 1'b0;
         if (pend.more) begin
           ev_bytes_valid_o <= !failed;
@@ -375,7 +451,7 @@ module rx_payload_writer
           ev_bytes_valid_o <= pend.len != 0;
           ev_bytes_o <= pend.len;
           if (!bad) begin
-            ev_message_o <= pend.last && !is_send;
+            ev_message_o <= pend.last && !is_send && pend.kind == RxData;
             ev_send_o <= pend.last && is_send;
             ack_valid_o <= pend.ack;
             ack_o <= '{

@@ -32,6 +32,8 @@ package rnic_pkg;
   localparam int unsigned MaxFrame = 9216;       // bytes without FCS
   localparam int unsigned PktBufBytes = 65536;   // RX packet buffer
   localparam int unsigned LogInflight = 7;       // messages in flight per QP
+  localparam int unsigned MaxDestRdAtomic = 8;   // READs and atomics of a peer at a time, per QP
+  localparam int unsigned LogRspSlots = 4;       // response queue of a QP: these, 7 duplicates, an error
   localparam int unsigned AxiIdW = 4;
   localparam int unsigned BurstBeats = 64;       // longest AXI burst; bursts never cross 4 KiB
 
@@ -50,16 +52,18 @@ package rnic_pkg;
     RdIdCmd = 4'd0,
     RdIdWqe = 4'd1,
     RdIdPayload = 4'd2,
-    RdIdRq = 4'd3
+    RdIdRq = 4'd3,
+    RdIdAtomic = 4'd4
   } rd_id_e;
   typedef enum logic [AxiIdW-1:0] {
     WrIdPayload = 4'd0,
     WrIdCqe = 4'd1,
     WrIdRsp = 4'd2,
-    WrIdEqe = 4'd3
+    WrIdEqe = 4'd3,
+    WrIdAtomic = 4'd4
   } wr_id_e;
-  localparam int unsigned NumRdClients = 4;
-  localparam int unsigned NumWrClients = 4;
+  localparam int unsigned NumRdClients = 5;
+  localparam int unsigned NumWrClients = 5;
 
   // ---- QPN -----------------------------------------------------------------------------------
   function automatic logic qpn_in_range(input logic [23:0] qpn);
@@ -116,9 +120,14 @@ package rnic_pkg;
   localparam logic [7:0] OpRcWriteOnlyImm = 8'h0b;
   localparam logic [7:0] OpRcReadRequest = 8'h0c;
   localparam logic [7:0] OpRcReadRespFirst = 8'h0d;
+  localparam logic [7:0] OpRcReadRespMiddle = 8'h0e;
+  localparam logic [7:0] OpRcReadRespLast = 8'h0f;
+  localparam logic [7:0] OpRcReadRespOnly = 8'h10;
   localparam logic [7:0] OpRcAck = 8'h11;
   localparam logic [7:0] OpRcAtomicAck = 8'h12;
   localparam logic [7:0] OpUdSendOnly = 8'h64;
+  localparam logic [7:0] OpRcCmpSwap = 8'h13;
+  localparam logic [7:0] OpRcFetchAdd = 8'h14;
   localparam logic [7:0] OpCnp = 8'h81;
 
   localparam logic [7:0] SynAck = 8'h1f;
@@ -226,11 +235,12 @@ package rnic_pkg;
     logic [63:0] iova;
   } mr_t;
 
-  typedef enum logic [1:0] {
+  typedef enum logic [2:0] {
     MrLocalRead,
     MrLocalWrite,
     MrRemoteWrite,
-    MrRemoteRead
+    MrRemoteRead,
+    MrRemoteAtomic
   } mr_need_e;
 
   // 1 when [va, va+len) of the key lies in the MR, PD and right fit, and QP of a window. len 0 is not passed here:
@@ -247,7 +257,8 @@ package rnic_pkg;
       MrLocalRead: right = !mr.mw;
       MrLocalWrite: right = !mr.mw && mr.local_write;
       MrRemoteWrite: right = mr.remote_write;
-      default: right = mr.remote_read;
+      MrRemoteRead: right = mr.remote_read;
+      default: right = mr.remote_atomic;
     endcase
     return mr.valid && (!mr.mw || mr.qp == qp) && mr.variant == key[7:0] && (key >> (MrIdxW + 8)) == 0 && mr.pd == pd &&
            right && va >= mr.va && off < mr.length && 64'(len) <= mr.length - off;
@@ -408,7 +419,15 @@ package rnic_pkg;
   } rq_query_t;
 
   // ---- responder -> payload writer: one per packet that has an effect, in order -----------------
+  typedef enum logic [1:0] {
+    RxData,                     // SEND, RDMA WRITE and all that leads to an acknowledge only
+    RxRead,
+    RxAtomic,
+    RxError                     // the QP goes to ERR when the responses before this have left
+  } rx_kind_e;
+  typedef logic [LogRspSlots:0] rsp_slot_t;  // free-running place in the response queue of a QP
   typedef struct packed {
+    rx_kind_e    kind;
     qp_idx_t     qp;
     logic        has_payload;   // stream `len` bytes to `iova`
     logic [63:0] iova;
@@ -425,6 +444,51 @@ package rnic_pkg;
     logic        has_cqe;       // complete a receive WQE when the write has finished, before the ACK
     cqe_ev_t     cqe;
   } rx_write_t;
+
+  // READ and atomic requests (and RxError: slot only), beside the above.
+  typedef struct packed {
+    rsp_slot_t   slot;
+    logic        dup;           // executed before: it is answered again
+    logic        fetch_add;     // FetchAdd, else CmpSwap
+    logic [63:0] va;            // READ
+    logic [31:0] rkey;
+    logic [31:0] len;
+    logic [63:0] swap_add;      // atomic, on the 8 bytes at rx_write_t.iova
+    logic [63:0] compare;
+  } rx_read_t;
+
+  // ---- payload writer -> atomic unit ---------------------------------------------------------------
+  typedef struct packed {
+    logic        fetch_add;
+    logic [63:0] iova;          // multiple of 8
+    logic [63:0] swap_add;
+    logic [63:0] compare;
+  } atomic_t;
+
+  // ---- payload writer -> read responder: in the order of the requests --------------------------------
+  typedef enum logic [1:0] {
+    RspInit,                    // a new connection: nothing of the old one is remembered; takes no slot
+    RspRead,
+    RspAtomic,
+    RspError                    // ask for the QP's ERR state
+  } rsp_kind_e;
+  typedef struct packed {
+    rsp_kind_e   kind;
+    qp_idx_t     qp;
+    rsp_slot_t   slot;
+    logic        dup;
+    psn_t        psn;
+    logic [23:0] msn;
+    logic [63:0] va;            // atomic: the original value (dup: unknown)
+    logic [31:0] rkey;
+    logic [31:0] len;
+  } rsp_job_t;
+
+  // How far the response queue of a QP has come (free-running).
+  typedef struct packed {
+    rsp_slot_t   done;          // requests that have left the queue
+    rsp_slot_t   fresh;         // of these, first executions
+  } rsp_done_t;
 
   // ---- acknowledges to send --------------------------------------------------------------------
   typedef struct packed {
@@ -457,6 +521,9 @@ package rnic_pkg;
     logic        has_ieth;      // key to invalidate in imm
     logic        raw;           // a whole frame: no headers, no ICRC
     logic        has_deth;      // UD: Q_Key in rkey, destination QP in va[23:0], address handle above it
+    logic        has_aeth;      // syndrome and MSN in imm
+    logic        has_value;     // AtomicAckETH: original value in va
+    logic        response;      // READ response or ATOMIC ACK; imm is syndrome and MSN, also without AETH
     logic        inl;           // payload comes from the WQE (inline data)
     logic [63:0] va;
     logic [31:0] rkey;
@@ -474,8 +541,11 @@ package rnic_pkg;
 
   // A packet could not be sent: host memory answered a payload read with an error.
   typedef struct packed {
-    qp_idx_t  qp;
-    wqe_idx_t wqe;
+    qp_idx_t     qp;
+    logic        response;     // of the responder's, else of the requester's
+    wqe_idx_t    wqe;
+    psn_t        psn;
+    logic [23:0] msn;          // of a response
   } tx_err_t;
 
   // ---- command processor -> owners of per-QP state (responder, requester) -----------------------------

@@ -2,7 +2,8 @@
 //
 // Transport layer, receive side: takes accepted packets one after the other and decides what each
 // of them does. RC SEND and RDMA WRITE requests, with or without immediate, are executed (responder:
-// IBTA 9.7.4, 9.9), acknowledges go to the requester, all other packets are refused or dropped, each
+// IBTA 9.7.4, 9.9), RDMA READ and atomic requests are checked and passed on (rd_o beside wr_o),
+// acknowledges go to the requester, all other packets are refused or dropped, each
 // with one transport_drop event (a request without a receive WQE: ev_rnr_o).
 //
 // UC (IBTA 9.8.2.2, 9.8.3): a First or Only packet begins a new message whatever its PSN; any other packet must have the
@@ -36,7 +37,12 @@
 // through wr_o: the payload writer acknowledges and completes after all earlier writes have finished.
 // Flushed receive WQEs, and the end of a QP's use of its SRQ, go the same way, between packets. A fatal NAK
 // asks for the QP's error state and sets `dead`, so that nothing of this QP is executed even before
-// the QP table has changed.
+// the QP table has changed. While responses of earlier requests are to come, the error state is asked for
+// behind them (RxError), because they do not leave in ERR.
+//
+// Every READ and atomic takes a place in its QP's response queue: at most min(max_dest_rd_atomic, 8) that
+// were never executed, else NAK, and 7 duplicates, else they are dropped like lost ones. A duplicate READ may ask for any part of
+// what was answered before; its memory is checked again.
 
 module rx_transport
   import rnic_pkg::*;
@@ -93,6 +99,11 @@ module rx_transport
   output logic         wr_valid_o,
   input  logic         wr_ready_i,
   output rx_write_t    wr_o,
+  output rx_read_t     rd_o,            // valid with wr_o if that is not RxData
+  output qp_idx_t      rd_qp_o,         // response queue of this QP:
+  input  logic         rd_done_valid_i,
+  input  rsp_done_t    rd_done_i,
+  input  rsp_slot_t    rd_left_i,       // responses of requests before this have left
 
   // SEND with invalidate
   output logic         chg_valid_o,
@@ -125,7 +136,9 @@ module rx_transport
 
   output logic         ev_drop_valid_o,
   output logic [4:0]   ev_drop_o,
-  output logic         ev_rnr_o
+  output logic         ev_rnr_o,
+  output logic         ev_read_o,       // READ request executed for the first time
+  output logic         ev_atomic_o
 );
 
   // transport_drop of hw/regs/csr.yaml, in the 5 bits of ev_drop_o
@@ -164,6 +177,7 @@ module rx_transport
     logic [31:0] remaining;   // bytes still to come
     logic [31:0] total;       // bytes of the message; SEND: bytes so far
     logic [2:0]  sge;         // SEND: where its next byte goes
+    rsp_done_t   rd;          // requests ever put into the response queue; of these, not duplicates
   } rsp_state_t;
 
   // What a packet keeps while it is decided.
@@ -191,6 +205,8 @@ module rx_transport
     logic [23:0]  src_qp;
     logic [31:0]  qkey;
     logic [95:0]  ip_head;
+    logic [63:0]  swap_add;
+    logic [63:0]  compare;
   } pkt_t;
 
   typedef struct packed {
@@ -202,8 +218,8 @@ module rx_transport
     logic send;        // of SEND
     logic imm;
     logic inv;         // with a key to invalidate
-    logic other_req;   // request that is refused by NAK
-    logic read_req;    // of these, READ and atomics: a duplicate is not acknowledged by an ACK
+    logic read;        // RDMA READ
+    logic atomic;
     logic ack;
     logic response;    // ACK, READ response, ATOMIC ACK
     logic cnp;
@@ -215,6 +231,9 @@ module rx_transport
     logic [3:0]  qp_type;
     logic [2:0]  path_mtu;
     logic        remote_write;
+    logic        remote_read;
+    logic        remote_atomic;
+    logic [7:0]  max_dest_rd_atomic;
     logic [23:0] pd;
     logic [23:0] dest_qpn;
     cq_idx_t     recv_cqn;
@@ -240,10 +259,15 @@ module rx_transport
     logic        op_ok;       // executed, allowed, in its place in the message, of right lengths
     logic        access_ok;
     logic [63:0] iova;
+    psn_t        psns;        // that the request takes
+    logic        again;       // a duplicate READ or atomic is answered
+    logic        pending;     // responses of earlier requests are to come
     logic        recv;        // uses a receive WQE
     logic        rq_start;    // takes the next one
     logic        rq_last;     // is done with it
   } check_t;
+
+  localparam int unsigned NumDup = 7;  // duplicates in a response queue
 
   // What became of the receive WQE.
   typedef enum logic [2:0] {
@@ -268,8 +292,10 @@ module rx_transport
     logic       has_wr;
     rx_write_t  wr;
     logic       fwd_ack;
-    logic       fatal;
+    logic       fatal;     // the QP goes to ERR at once
     logic       rnr;
+    logic       read;
+    logic       atomic;
     logic       set_state;
     rsp_state_t st;
   } act_t;
@@ -311,8 +337,8 @@ module rx_transport
     c.only = o inside {OpRcSendOnly, OpRcSendOnlyImm, OpRcWriteOnly, OpRcWriteOnlyImm} ||
              op == OpRcSendOnlyInv;
     c.imm = o inside {OpRcSendLastImm, OpRcSendOnlyImm, OpRcWriteLastImm, OpRcWriteOnlyImm};
-    c.read_req = o inside {OpRcReadRequest, 8'h13, 8'h14};
-    c.other_req = c.read_req;
+    c.read = o == OpRcReadRequest;
+    c.atomic = o == OpRcCmpSwap || o == OpRcFetchAdd;
     c.ack = o == OpRcAck;
     c.response = op inside {[OpRcReadRespFirst : OpRcAtomicAck]};
     c.cnp = op == OpCnp;
@@ -320,7 +346,7 @@ module rx_transport
   endfunction
 
   function automatic logic needs_mr(input class_t c, input logic [31:0] dma_len);
-    return c.write && !(c.only && dma_len == 0);
+    return c.atomic || ((c.write || c.read) && !((c.only || c.read) && dma_len == 0));
   endfunction
 
   // IBTA 10.9.3: the same partition (15 bits, 0 is no partition), at least one side a full member.
@@ -349,17 +375,27 @@ module rx_transport
            (qp_type == QpTypeUd && op_service == 3'b011);
   endfunction
 
+  // 1 when the request may be executed as far as the packet and the QP go.
+  function automatic logic read_ok(input class_t c, input pkt_t p, input qp_view_t q);
+    return p.payload_len == 0 && p.pad == 2'd0 &&
+           (c.read ? q.remote_read && p.dma_len <= 32'h8000_0000 :
+                     q.remote_atomic && p.va[2:0] == 3'd0);
+  endfunction
+
   function automatic check_t check(input pkt_t p, input qp_view_t q, input mr_t mr,
-                                   input rsp_state_t st);
+                                   input rsp_state_t st, input rsp_done_t done,
+                                   input rsp_slot_t left);
     check_t k;
     class_t c;
     logic [12:0] mtu;
     logic [63:0] va;
     logic [31:0] len;
-    logic seq_ok, len_ok, state_ok, start;
+    logic seq_ok, len_ok, state_ok, start, rd;
+    rsp_slot_t rd_open, rd_fresh;   // requests in the response queue; of these, not duplicates
     c = classify(p.opcode);
     mtu = mtu_bytes(q.path_mtu);
-    start = c.first || c.only;
+    rd = c.read || c.atomic;
+    start = c.first || c.only || rd;
     state_ok = (q.state == QpRts || q.state == QpSqd || (q.state == QpRtr && !c.response)) &&
                !st.dead;
 
@@ -377,7 +413,7 @@ module rx_transport
     else if (!q.pkey_ok) k.reason = DropPkey;
     else if (!q.qkey_ok) k.reason = DropQkey;
     else if (k.rc && c.ack && aeth_reserved(p.syndrome)) k.reason = DropReservedAeth;
-    else if (k.keep ? !(c.send && c.only) : !(c.write || c.send || (k.rc && (c.ack || c.other_req)))) k.reason = DropUnsupported;
+    else if (k.keep ? !(c.send && c.only) : !(c.write || c.send || (k.rc && (c.ack || rd)))) k.reason = DropUnsupported;
     else if (!k.rc && !start && !(st.in_msg && p.psn == st.epsn && c.send == st.in_send)) begin
       k.reason = DropOutOfSequence;
       k.lost = 1'b1;
@@ -401,10 +437,27 @@ module rx_transport
     k.op_ok = (q.remote_write || c.send) && seq_ok && len_ok;
 
     va = start ? p.va : st.va;
-    len = start ? p.dma_len : st.remaining;
-    k.access_ok = !needs_mr(c, p.dma_len) ||
-                  mr_check(mr, start ? p.rkey : st.rkey, q.pd, p.qp, va, len, MrRemoteWrite);
+    len = c.atomic ? 32'd8 : start ? p.dma_len : st.remaining;
     k.iova = mr.iova + (va - mr.va);
+    k.access_ok = !needs_mr(c, p.dma_len) ||
+                  mr_check(mr, start ? p.rkey : st.rkey, q.pd, p.qp, va, len,
+                           c.atomic ? MrRemoteAtomic : c.read ? MrRemoteRead : MrRemoteWrite);
+
+    k.psns = 24'd1;
+    rd_open = st.rd.done - done.done;
+    rd_fresh = st.rd.fresh - done.fresh;
+    k.pending = st.rd.done != left;
+    if (rd) begin
+      if (c.read && p.dma_len != 0)
+        k.psns = 24'((33'(p.dma_len) + 33'(mtu) - 33'd1) >> (4'd7 + 4'(q.path_mtu)));
+      // the 8 bytes must lie in one beat of host memory too
+      if (c.atomic && k.iova[2:0] != 3'd0) k.access_ok = 1'b0;
+      k.op_ok = read_ok(c, p, q) && !st.in_msg && 8'(rd_fresh) < q.max_dest_rd_atomic &&
+                32'(rd_fresh) < MaxDestRdAtomic;
+      // behind it nothing may be that was not executed
+      k.again = read_ok(c, p, q) && (c.atomic || k.access_ok) && k.psns <= st.epsn - p.psn &&
+                rd_open - rd_fresh < rsp_slot_t'(NumDup);
+    end
     k.recv = !k.drop && !k.fwd_ack && !k.duplicate && !k.ahead && k.op_ok && k.access_ok &&
              (c.send || c.imm);
     k.rq_start = start || c.write;
@@ -419,11 +472,12 @@ module rx_transport
                                input logic [31:0] total);
     act_t a;
     class_t c;
-    logic start, ends;
+    logic start, ends, rd;
     logic [8:0] since;
     c = classify(p.opcode);
+    rd = c.read || c.atomic;
     start = c.first || c.only;
-    ends = c.last || c.only;
+    ends = c.last || c.only || rd;
     since = 9'(st.since_ack) + 9'd1;
 
     a = '0;
@@ -451,8 +505,16 @@ module rx_transport
     end else if (k.duplicate) begin
       a.has_drop = 1'b1;
       a.reason = DropDuplicate;
-      a.has_wr = !c.read_req;
-      a.wr.psn = st.epsn - 24'd1;
+      if (rd) begin
+        a.has_wr = k.again;
+        a.wr.kind = c.read ? RxRead : RxAtomic;
+        a.wr.ack = 1'b0;
+        a.set_state = k.again;
+        a.st.rd.done = st.rd.done + 1'b1;
+      end else begin
+        a.has_wr = 1'b1;
+        a.wr.psn = st.epsn - 24'd1;
+      end
     end else if (k.ahead) begin
       a.has_drop = 1'b1;
       a.reason = DropOutOfSequence;
@@ -469,11 +531,11 @@ module rx_transport
       a.st.in_msg = 1'b0;
     end else if (!k.op_ok || !k.access_ok) begin
       a.has_drop = 1'b1;
-      if (c.other_req) a.reason = DropUnsupported;
-      else a.reason = k.op_ok ? DropNakAccess : DropNakInvReq;
+      a.reason = k.op_ok ? DropNakAccess : DropNakInvReq;
       a.has_wr = 1'b1;
       a.wr.syndrome = k.op_ok ? SynNakAccess : SynNakInvReq;
-      a.fatal = 1'b1;
+      a.fatal = !k.pending;
+      if (k.pending) a.wr.kind = RxError;
       a.set_state = 1'b1;
       a.st.dead = 1'b1;
       a.st.in_msg = 1'b0;
@@ -503,7 +565,8 @@ module rx_transport
         RecvInv: a.wr.cqe.status = rnic_regs_pkg::WcStatusRemInvReqErr;
         default: a.wr.cqe.status = rnic_regs_pkg::WcStatusLocQpOpErr;
       endcase
-      a.fatal = 1'b1;
+      a.fatal = !k.pending;
+      if (k.pending) a.wr.kind = RxError;
       a.set_state = 1'b1;
       a.st.dead = 1'b1;
       a.st.in_msg = 1'b0;
@@ -519,16 +582,24 @@ module rx_transport
       a.wr.cqe.solicited = p.solicited;
       a.wr.last = ends;
       a.wr.ack = k.rc && (p.ack_req || (coalesce != 0 && since >= 9'(coalesce)));
+      if (rd) begin  // the response says what an acknowledge would
+        a.wr.kind = c.read ? RxRead : RxAtomic;
+        a.wr.ack = 1'b0;
+        a.read = c.read;
+        a.atomic = c.atomic;
+        a.st.rd.done = st.rd.done + 1'b1;
+        a.st.rd.fresh = st.rd.fresh + 1'b1;
+      end
       a.set_state = 1'b1;
       a.st.nak_sent = 1'b0;
-      a.st.epsn = p.psn + 24'd1;
+      a.st.epsn = p.psn + k.psns;
       a.st.in_msg = !ends;
       a.st.in_send = c.send;
       if (ends) begin
         a.st.msn = st.msn + 24'd1;
         a.wr.msn = st.msn + 24'd1;
       end
-      if (a.wr.ack) a.st.since_ack = 8'd0;
+      if (a.wr.ack || rd) a.st.since_ack = 8'd0;
       else if (!since[8]) a.st.since_ack = since[7:0];
       if (start) a.st.rkey = p.rkey;
       a.st.va = c.send ? 64'(off) : (start ? p.va : st.va) + 64'(p.payload_len);
@@ -579,6 +650,7 @@ module rx_transport
   rx_grh_t    grh_out_q;
   payload_cmd_e pcmd_q;
   rx_write_t  wr_q;
+  rx_read_t   rd_q;
   ack_rx_t    ackrx_q;
   qp_idx_t    err_q;
   logic       err_access_q;
@@ -624,6 +696,8 @@ module rx_transport
   assign pcmd_o = pcmd_q;
   assign wr_valid_o = wr_v_q;
   assign wr_o = wr_q;
+  assign rd_o = rd_q;
+  assign rd_qp_o = state_q == StAdmin ? adm_q.qp : p_q.qp;
   assign ackrx_valid_o = ackrx_v_q;
   assign ackrx_o = ackrx_q;
   assign qp_err_valid_o = err_v_q;
@@ -637,7 +711,7 @@ module rx_transport
   assign head_opcode = meta_i.raw ? OpUdSendOnly : meta_i.opcode;
   assign c_in = classify(head_opcode);
   assign c_p = classify(p_q.opcode);
-  assign start_p = c_p.first || c_p.only;
+  assign start_p = c_p.first || c_p.only || c_p.read || c_p.atomic;
   assign rq_req_valid_o = state_q == StRq;
   assign rq_req_o = '{
     qp: p_q.qp, has_srq: q_q.has_srq, srqn: q_q.srqn,
@@ -674,7 +748,7 @@ module rx_transport
   check_t k;  // of the packet in StCheck
   always_comb begin
     k = '0;
-    if (state_q == StCheck) k = check(p_q, q_q, mr_q, st_q);
+    if (state_q == StCheck) k = check(p_q, q_q, mr_q, st_q, rd_done_i, rd_left_i);
   end
 
   always_ff @(posedge clk_i) begin
@@ -695,11 +769,15 @@ module rx_transport
       adm_rsp_valid_o <= 1'b0;
       ev_drop_valid_o <= 1'b0;
       ev_rnr_o <= 1'b0;
+      ev_read_o <= 1'b0;
+      ev_atomic_o <= 1'b0;
     end else begin
       wb_q <= 1'b0;
       adm_rsp_valid_o <= 1'b0;
       ev_drop_valid_o <= 1'b0;
       ev_rnr_o <= 1'b0;
+      ev_read_o <= 1'b0;
+      ev_atomic_o <= 1'b0;
       if (pcmd_fire) pcmd_v_q <= 1'b0;
       if (grh_ready_i) grh_v_q <= 1'b0;
       if (wr_ready_i) wr_v_q <= 1'b0;
@@ -740,6 +818,9 @@ module rx_transport
               qp_type: qp_rsp_i.qp_type,
               path_mtu: qp_rsp_i.path_mtu,
               remote_write: qp_rsp_i.remote_write,
+              remote_read: qp_rsp_i.remote_read,
+              remote_atomic: qp_rsp_i.remote_atomic,
+              max_dest_rd_atomic: qp_rsp_i.max_dest_rd_atomic,
               pd: qp_rsp_i.pd,
               dest_qpn: qp_rsp_i.dest_qpn,
               recv_cqn: qp_rsp_i.recv_cqn,
@@ -897,6 +978,18 @@ module rx_transport
             if (a.has_wr) begin
               wr_v_q <= 1'b1;
               wr_q <= a.wr;
+              if (a.wr.kind != RxData) begin
+                rd_q <= '{
+                  slot: st_q.rd.done,
+                  dup: k_q.duplicate,
+                  fetch_add: p_q.opcode == OpRcFetchAdd,
+                  va: p_q.va,
+                  rkey: p_q.rkey,
+                  len: p_q.dma_len,
+                  swap_add: p_q.swap_add,
+                  compare: p_q.compare
+                };
+              end
             end
             if (a.fwd_ack) begin
               ackrx_v_q <= 1'b1;
@@ -915,6 +1008,8 @@ module rx_transport
               wb_st_q <= a.st;
             end
             ev_rnr_o <= a.rnr;
+            ev_read_o <= a.read;
+            ev_atomic_o <= a.atomic;
             if (a.has_drop) begin
               ev_drop_valid_o <= 1'b1;
               ev_drop_o <= a.reason;
@@ -927,7 +1022,7 @@ module rx_transport
           adm_rsp_o.msn <= adm_q.op == QpStateQuery ? ram_st.msn : 24'd0;
           if (adm_q.op == QpStateQuery) begin
             state_q <= StAdminRq;
-          end else if (!wr_v_q || wr_ready_i) begin
+          end else if (rd_done_valid_i && (!wr_v_q || wr_ready_i)) begin
             // the writer forgets the errors of the QP's former connection
             wr_v_q <= 1'b1;
             wr_q <= '0;
@@ -937,6 +1032,7 @@ module rx_transport
             wb_idx_q <= adm_q.qp;
             wb_st_q <= '0;
             wb_st_q.epsn <= adm_q.psn;
+            wb_st_q.rd <= rd_done_i;  // its response queue is empty
             state_q <= StAdminRq;
           end
         end
@@ -978,7 +1074,9 @@ module rx_transport
           payload_len: meta_i.payload_len,
           src_qp: meta_i.src_qp,
           qkey: meta_i.qkey,
-          ip_head: meta_i.ip_head
+          ip_head: meta_i.ip_head,
+          swap_add: meta_i.swap_add,
+          compare: meta_i.compare
         };
         // read ahead before the packet in StAct changed it: take the new state of the same QP
         st_q <= state_q == StAct && a.set_state && p_q.qp == head_qp ? a.st : ram_st;

@@ -31,7 +31,9 @@ module completer
   input  ack_rx_t    ackrx_i,
   input  logic       err_valid_i,
   output logic       err_ready_o,
-  input  tx_err_t    err_i,
+  // verilator lint_off UNUSEDSIGNAL
+  input  tx_err_t    err_i,         // of a request: its QP and WQE
+  // verilator lint_on UNUSEDSIGNAL
   input  logic       flush_valid_i,      // QP table: this QP is in ERR
   output logic       flush_ready_o,
   input  qp_idx_t    flush_idx_i,

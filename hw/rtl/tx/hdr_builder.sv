@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // Builds all headers of one RoCEv2 frame: Ethernet, optional 802.1Q tag, IPv4 or IPv6, UDP, BTH,
-// then RETH, DETH, ImmDt, IETH or AETH (IBTA 9.2, 9.3 and annex A17). attr_i carries the address part of the packet: that of the
+// then RETH, DETH, ImmDt, IETH or AETH, AtomicAckETH (IBTA 9.2, 9.3 and annex A17). attr_i carries the address part of the packet: that of the
 // QP, or of its address handle. An acknowledge comes as a packet with
-// is_ack_i, has_imm and its AETH in `imm`. `imm` is a number: its high byte goes to the wire first.
+// is_ack_i, has_aeth and its AETH in `imm`. `imm` is a number: its high byte goes to the wire first.
 //
 // The head is a row of beats, zero behind its end. Without payload the head contains the four zero
 // bytes of the ICRC field too and is the whole frame. IPv4: DF set, IHL 5, ID counts frames (never
@@ -11,8 +11,8 @@
 // extended headers + payload + pad + ICRC 4.
 //
 // drop_o: the QP is in a state that may not send this: requests need RTS or SQD (in SQD the
-// requester finishes what it began), acknowledges any state from RTR on, ERR included, because the
-// NAK of a failed request leaves when its QP is already in ERR (IBTA 10.3.1).
+// requester finishes what it began), responses of READs and atomics RTR too, acknowledges any state from RTR on,
+// ERR included, because the NAK of a failed request leaves when its QP is already in ERR (IBTA 10.3.1).
 //
 // Throughput: a head per 2 cycles; latency 3 cycles. Back-pressure: a head stays until out_ready_i.
 
@@ -44,10 +44,8 @@ module hdr_builder
   output logic                            vlan_o,
   output logic                            ipv6_o,
   output logic [2:0]                      prio_o,         // PCP, 0 without tag
-  output logic [2:0]                      kind_o,         // 0 request, 1 ACK, 2 NAK, 4 raw frame
-  output qp_idx_t                         qp_o,
-  output wqe_idx_t                        wqe_o,
-  output psn_t                            psn_o,
+  output logic [2:0]                      kind_o,         // 0 request, 1 ACK, 2 NAK, 3 response, 4 raw frame
+  output tx_err_t                         err_o,          // who made it, should its payload fail
   output logic                            report_o,       // of tx_pkt_t
   output logic                            raw_o           // of tx_pkt_t: there is no head
 );
@@ -93,12 +91,13 @@ module hdr_builder
   assign load = step_q == WaitHead && (!out_valid_o || out_ready_i);
   assign in_ready_o = step_q == WaitPkt || load;
 
-  assign ext_len = (pkt_i.has_reth ? 5'd16 : pkt_i.has_deth ? 5'd8 : 5'd0) + (pkt_i.has_imm || pkt_i.has_ieth ? 5'd4 : 5'd0);
+  assign ext_len = (pkt_i.has_reth ? 5'd16 : pkt_i.has_deth ? 5'd8 : 5'd0) + (pkt_i.has_value ? 5'd8 : 5'd0) +
+                   (pkt_i.has_imm || pkt_i.has_ieth || pkt_i.has_aeth ? 5'd4 : 5'd0);
   assign udp_len = 16'd24 + 16'(ext_len) + ((16'(pkt_i.len) + 16'd3) & ~16'd3);
   assign ip_len = udp_len + 16'd20;
   always_comb begin
     if (is_ack_i) drop = attr_i.state inside {QpReset, QpInit, QpNone};
-    else drop = !(attr_i.state inside {QpRts, QpSqd});
+    else drop = !(attr_i.state inside {QpRts, QpSqd} || (pkt_i.response && attr_i.state == QpRtr));
   end
 
   always_ff @(posedge clk_i) begin
@@ -156,7 +155,8 @@ module hdr_builder
     udp = {16'd0, be16(udp_bytes), be16(RoceUdpPort), be16(a.udp_sport)};
     bth = {be24(p.psn), p.ack_req, 7'd0, be24(p.has_deth ? p.va[23:0] : a.dest_qpn), 8'd0, be16(a.pkey),
            p.solicited, 1'b0, pad, 4'd0, p.opcode};
-    ext = {128'd0, p.has_imm || p.has_ieth ? be32(p.imm) : 32'd0};
+    ext = {128'd0, p.has_imm || p.has_ieth || p.has_aeth ? be32(p.imm) : 32'd0};
+    if (p.has_value) ext[95:32] = be64(p.va);
     if (p.has_reth) ext = {ext[31:0], be32(p.dma_len), be32(p.rkey), be64(p.va)};
     // a Q_Key with its high bit set stands for the QP's own (IBTA 10.2.5)
     if (p.has_deth) ext = {64'd0, ext[31:0], be24(a.gsi ? QpnGsi : idx_to_qpn(p.qp)), 8'd0,
@@ -177,9 +177,7 @@ module hdr_builder
   logic [1:0]       pad_q;
   logic [2:0]       kind_q;
   logic [2:0]       prio_q;
-  qp_idx_t          qp_q;
-  wqe_idx_t         wqe_q;
-  psn_t             psn_q;
+  tx_err_t          err_q;
   logic             report_q, raw_q;
   logic [6:0]       last_byte;
 
@@ -200,10 +198,11 @@ module hdr_builder
       vlan_q <= attr_q.vlan;
       ipv6_q <= attr_q.ipv6;
       prio_q <= attr_q.vlan && !pkt_q.raw ? attr_q.vlan_tci[15:13] : 3'd0;
-      kind_q <= pkt_q.raw ? 3'd4 : !is_ack_q ? 3'd0 : pkt_q.imm[30:29] == 2'b00 ? 3'd1 : 3'd2;
-      qp_q <= pkt_q.qp;
-      wqe_q <= pkt_q.wqe;
-      psn_q <= pkt_q.psn;
+      if (pkt_q.response) kind_q <= 3'd3;
+      else kind_q <= pkt_q.raw ? 3'd4 : !is_ack_q ? 3'd0 : pkt_q.imm[30:29] == 2'b00 ? 3'd1 : 3'd2;
+      err_q <= '{
+        qp: pkt_q.qp, response: pkt_q.response, wqe: pkt_q.wqe, psn: pkt_q.psn, msn: pkt_q.imm[23:0]
+      };
       report_q <= pkt_q.report;
       raw_q <= pkt_q.raw;
     end
@@ -220,9 +219,7 @@ module hdr_builder
   assign ipv6_o = ipv6_q;
   assign prio_o = prio_q;
   assign kind_o = kind_q;
-  assign qp_o = qp_q;
-  assign wqe_o = wqe_q;
-  assign psn_o = psn_q;
+  assign err_o = err_q;
   assign report_o = report_q;
   assign raw_o = raw_q;
 

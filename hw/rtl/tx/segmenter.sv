@@ -455,6 +455,7 @@ module segmenter
                  has_imm: last && m_q.has_imm, has_ieth: last && m_q.has_inv, has_deth: m_q.qp_type == QpTypeUd,
                  raw: m_q.qp_type == QpTypeRaw,
                  inl: m_q.inl,
+                 has_aeth: 1'b0, has_value: 1'b0, response: 1'b0,
                  va: m_q.remote_addr, rkey: m_q.rkey, dma_len: m_q.total, imm: m_q.imm, len: plen};
     end
   end

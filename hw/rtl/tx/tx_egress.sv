@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Makes Ethernet frames of acknowledges and request packets and hands them to the MAC.
+// Makes Ethernet frames of acknowledges, request and response packets and hands them to the MAC.
 //
-// An acknowledge goes before a request packet. The QP's attributes are asked for at once (up to 8
+// An acknowledge goes before a packet. The QP's attributes are asked for at once (up to 8
 // jobs wait for theirs); hdr_builder makes the head, then head, payload, pad and a zero ICRC field
 // run through the byte packer into the frame memory, which adds the ICRC and sends whole frames
 // without gaps. A packet whose payload failed is taken back there and reported on err_o; a packet
@@ -31,7 +31,7 @@ module tx_egress
   input  logic             ack_valid_i,
   output logic             ack_ready_o,
   input  ack_t             ack_i,
-  // request packets
+  // request and response packets
   input  logic             pkt_valid_i,
   output logic             pkt_ready_o,
   input  tx_pkt_t          pkt_i,
@@ -118,7 +118,7 @@ module tx_egress
       job_in.pkt.qp = ack_i.qp;
       job_in.pkt.opcode = OpRcAck;
       job_in.pkt.psn = ack_i.psn;
-      job_in.pkt.has_imm = 1'b1;
+      job_in.pkt.has_aeth = 1'b1;
       job_in.pkt.imm = {ack_i.syndrome, ack_i.msn};
     end
   end
@@ -186,9 +186,7 @@ module tx_egress
   logic [1:0]                      pad;
   logic [2:0]                      kind;
   logic [2:0]                      prio;
-  qp_idx_t                         head_qp;
-  wqe_idx_t                        head_wqe;
-  psn_t                            head_psn;
+  tx_err_t                         head_err;
   logic                            head_report, head_raw;
 
   hdr_builder #(.DataW(DataW)) u_head (
@@ -198,8 +196,7 @@ module tx_egress
     .out_valid_o(head_valid), .out_ready_i(head_pop),
     .head_o(head), .last_beat_o(last_beat), .last_cnt_o(last_cnt),
     .drop_o(head_drop), .has_payload_o(has_payload), .pad_o(pad), .vlan_o(vlan), .ipv6_o(ipv6),
-    .prio_o(prio), .kind_o(kind), .qp_o(head_qp), .wqe_o(head_wqe),
-    .psn_o(head_psn), .report_o(head_report), .raw_o(head_raw)
+    .prio_o(prio), .kind_o(kind), .err_o(head_err), .report_o(head_report), .raw_o(head_raw)
   );
 
   // ---- head, payload and tail as pieces ---------------------------------------------------------
@@ -354,23 +351,21 @@ module tx_egress
   // What the requester learns: a packet that was reported before one that failed must not overtake it, nor fall behind.
   typedef struct packed {
     logic     failed;
-    qp_idx_t  qp;
-    wqe_idx_t wqe;
-    psn_t     psn;
+    tx_err_t  who;
   } out_t;
   out_t             out_in, out;
   logic             out_valid, out_pop;
   logic [3:0]       out_level;
-  assign out_in = '{failed: err_push, qp: head_qp, wqe: head_wqe, psn: head_psn};
+  assign out_in = '{failed: err_push, who: head_err};
   rnic_fifo #(.Width($bits(out_t)), .Depth(8)) u_out (
     .clk_i, .rst_ni,
     .in_valid_i(err_push || sent_push), .in_ready_o(out_ready), .in_data_i(out_in),
     .out_valid_o(out_valid), .out_ready_i(out_pop), .out_data_o(out), .level_o(out_level)
   );
   assign err_valid_o = out_valid && out.failed;
-  assign err_o = '{qp: out.qp, wqe: out.wqe};
+  assign err_o = out.who;
   assign sent_valid_o = out_valid && !out.failed;
-  assign sent_o = '{qp: out.qp, psn: out.psn, msn: '0, syndrome: SynAck, own: 1'b1};
+  assign sent_o = '{qp: out.who.qp, psn: out.who.psn, msn: '0, syndrome: SynAck, own: 1'b1};
   assign out_pop = out_valid && (out.failed ? err_ready_i : sent_ready_i);
 
   tx_frame_fifo #(.DataW(DataW)) u_frames (
