@@ -116,6 +116,20 @@ func (b *Batch) SendImm(imm uint32) *Batch {
 	return b
 }
 
+// SendInv begins a SEND that takes a key of the peer away when it is complete there. Corresponds to ibv_wr_send_inv(3).
+func (b *Batch) SendInv(rkey uint32) *Batch {
+	b.begin(OpSendInv)
+	b.wr.InvalidateRKey = rkey
+	return b
+}
+
+// LocalInv begins a work request that takes a key of this PD away. Corresponds to ibv_wr_local_inv(3).
+func (b *Batch) LocalInv(rkey uint32) *Batch {
+	b.begin(OpLocalInv)
+	b.wr.InvalidateRKey = rkey
+	return b
+}
+
 // Nop begins a work request that sends nothing and completes in its turn.
 func (b *Batch) Nop() *Batch { return b.begin(OpNop) }
 

@@ -320,3 +320,29 @@ func TestEveryStatusHasACause(t *testing.T) {
 	require.True(t, errors.Is(wc.Err(), verbs.StatusRetryExcErr))
 	require.False(t, errors.Is(wc.Err(), verbs.StatusRNRRetryExceeded))
 }
+
+// The builders that take keys away, one of them with inline data.
+func TestBatchInvalidates(t *testing.T) {
+	forWidths(t, func(t *testing.T, width int) {
+		k := newKeyBench(t, width, 1, dstAccess)
+		rcv, err := k.Hosts[1].PD.AllocMR(100, verbs.AccessLocalWrite)
+		require.NoError(t, err)
+		_, err = k.b[0].PostRecv(verbs.RecvWR{SGEs: []verbs.SGE{rcv.SGE(0, 100)}})
+		require.NoError(t, err)
+		b := k.a[0].Begin()
+		b.Write(k.dst.Addr(), k.dst.RKey()).SGE(k.src.SGE(0, 300))
+		b.SendInv(k.dst.RKey()).Inline([]byte("done with it"))
+		b.LocalInv(k.src.LKey())
+		b.Write(k.dst.Addr(), k.dst.RKey()).SGE(k.src.SGE(0, 1))
+		require.NoError(t, b.Ring())
+		got := k.wait(0, 4)
+		for i := range got[:3] {
+			require.NoError(t, got[i].Err())
+		}
+		require.ErrorIs(t, got[3].Err(), verbs.StatusLocalProtErr)
+		wc := k.wait(1, 1)[0]
+		require.True(t, wc.WithInv)
+		require.Equal(t, k.dst.RKey(), wc.InvalidatedRKey)
+		require.Equal(t, "done with it", string(rcv.Bytes()[:wc.ByteLen]))
+	})
+}

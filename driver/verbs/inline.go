@@ -34,7 +34,7 @@ func (wr *SendWR) inline() bool { return wr.Flags&SendInline != 0 || wr.Inline !
 func (qp *QP) checkInlineWR(wr *SendWR) error {
 	const verb = "post_send"
 	switch wr.Opcode {
-	case OpRDMAWrite, OpRDMAWriteImm, OpSend, OpSendImm:
+	case OpRDMAWrite, OpRDMAWriteImm, OpSend, OpSendImm, OpSendInv:
 	default:
 		return &Error{Verb: verb, Attr: "SendInline", Got: wr.Opcode, Limit: "a SEND or RDMA WRITE", Err: ErrInvalid}
 	}
