@@ -5,6 +5,7 @@ package verbs_test
 import (
 	"bytes"
 	"encoding/binary"
+	"slices"
 	"strings"
 
 	"github.com/stretchr/testify/require"
@@ -91,8 +92,13 @@ func (s *server) request(q *rxetest.Packet) []byte {
 	switch near := q.RKey ^ s.me.RKey; {
 	case near <= 0xffff: // the buffer's key, or one made from it by the client
 		f.RKey = s.buf.RKey() ^ near
+	case s.mw != nil && q.VA-s.me.VA-rxetest.MWOffset < rxetest.MWLen:
+		f.RKey = s.mw.RKey()
 	case q.VA < s.me.VA || q.VA >= s.me.VA+rxetest.BufSize:
 		f.RKey, f.VA = s.ro.RKey(), s.ro.Addr()
+	}
+	if s.mw != nil && q.InvKey != 0x12345600 { // the key that the client made up
+		f.InvKey = s.mw.RKey()
 	}
 	return q.Rewrite(f)
 }
@@ -110,13 +116,13 @@ func (s *server) answer(frame []byte, got *roce.Packet, _ simtime.Time) {
 			}
 		}
 	}
-	if s.c.Netem == "loss" && (len(s.want) == 0 || s.differ(frame, got, s.want[0]) != "") {
+	if s.c.Netem == "loss" && (len(s.want) == 0 || s.differ(frame, got, s.want[0]) != "" && !s.again(frame, got, s.want[0])) {
 		s.lost++
 		return
 	}
 	for len(s.want) > 0 {
 		why = s.differ(frame, got, s.want[0])
-		if why == "" || s.otherNak(frame, got, s.want[0]) || s.early(got, s.want[0]) {
+		if why == "" || s.again(frame, got, s.want[0]) || s.otherNak(frame, got, s.want[0]) || s.early(got, s.want[0]) {
 			s.took(got)
 			return
 		}
@@ -158,7 +164,11 @@ func (s *server) due(number int) {
 
 // silent tells that the NIC need not give the recorded answer.
 func (s *server) silent(w *rxetest.Packet) bool {
-	if s.c.Netem == "dup" && s.last != nil && w.Headers == s.last.Headers && bytes.Equal(w.Payload(w.Frame), s.last.Payload(s.last.Frame)) {
+	same := func(a, b roce.Headers) bool {
+		a.IPID = b.IPID
+		return a == b
+	}
+	if s.c.Netem == "dup" && s.last != nil && same(w.Headers, s.last.Headers) && bytes.Equal(w.Payload(w.Frame), s.last.Payload(s.last.Frame)) {
 		return true
 	}
 	if w.Opcode == roce.RCReadResponseOnly && strings.HasSuffix(s.c.Name, "/atomic_write_op_1d") && s.allow("atomic-write") {
@@ -183,6 +193,20 @@ func (s *server) otherNak(frame []byte, got *roce.Packet, w *rxetest.Packet) boo
 	return false
 }
 
+// again tells that the answer begins the repetition of a part of a READ.
+func (s *server) again(frame []byte, got *roce.Packet, w *rxetest.Packet) bool {
+	as := *got
+	switch {
+	case got.Opcode == roce.RCReadResponseFirst && w.Opcode == roce.RCReadResponseMiddle && got.Syndrome == 0x1f:
+		as.Syndrome, as.MSN = 0, 0
+	case got.Opcode == roce.RCReadResponseOnly && w.Opcode == roce.RCReadResponseLast:
+	default:
+		return false
+	}
+	as.Opcode = w.Opcode
+	return s.differ(frame, &as, w) == "" && s.allow("read-again")
+}
+
 // early tells that the NIC refuses the first packet of a message where rxe looks at the last.
 func (s *server) early(got *roce.Packet, w *rxetest.Packet) bool {
 	if got.Opcode == roce.RCAcknowledge && got.Syndrome == 0x61 && w.PSN == got.PSN+1 && s.allow("empty-last") {
@@ -197,12 +221,14 @@ var otherNaks = []struct {
 	rxe, ours uint8
 }{
 	{"too-long-for-receive", 0x63, 0x61},
+	{"read-too-long", 0x62, 0x61},
+	{"invalidate-bad-key", 0x1f, 0x62},
 }
 
 // end compares what is left of the conversation: memory, completions, state.
 func (s *server) end() {
 	s.poll()
-	done := func(id int) bool { return s.c.Succeeded(id) && !s.broken(id) }
+	done := func(id int) bool { return s.c.Succeeded(id) && !s.broken(id) && s.c.Ops[id].Name != "sbadinv" }
 	if s.c.Client.Script {
 		s.memory(s.injected())
 	} else if s.c.Service == roce.ServiceUD {
@@ -290,6 +316,7 @@ func (s *server) completions() {
 			}
 		}
 	}
+	invalidated := 0
 	for i, w := range want {
 		require.Less(s.t, i, len(got), "the NIC did not complete receive %d: %+v", w.ID, w)
 		g := got[i]
@@ -305,10 +332,22 @@ func (s *server) completions() {
 			op = verbs.WCRecvRDMAWithImm
 		}
 		g.Timestamp = 0
+		if g.WithInv { // of a SEND with invalidate; rxe does not show it
+			require.True(s.t, slices.ContainsFunc(s.c.Ops, func(o rxetest.Op) bool { return o.Name == "inv" }))
+			require.Equal(s.t, s.mw.RKey(), g.InvalidatedRKey)
+			g.WithInv, g.InvalidatedRKey = false, 0
+			invalidated++
+		}
 		require.Equal(s.t, verbs.WC{WRID: w.ID, Opcode: op, QPN: s.qp.QPN(), SrcQP: s.c.Client.QPN, ByteLen: w.Len, Imm: w.Imm, WithImm: w.HasImm,
 			GRH: s.c.Service == roce.ServiceUD}, g)
 	}
 	require.Len(s.t, got, len(want))
+	for _, o := range s.c.Ops {
+		if o.Name == "inv" {
+			invalidated--
+		}
+	}
+	require.Zero(s.t, invalidated, "completions that name the key invalidated")
 }
 
 // injected computes the buffer from the script's requests: a WRITE or SEND in its place was executed if it, or one

@@ -37,4 +37,6 @@ var differences = []difference{
 		"ATOMIC WRITE, a later addition to IBTA, is an unknown opcode for the NIC, as for rxe 6.1"},
 	{"datagram-too-long", "server", []string{"rxe61_ud_bad_qpn_and_oversize"}, false,
 		"a datagram longer than its receive is dropped, as rxe 6.12 and 7.2 do; rxe 6.1 completes the receive with an error and ends the QP"},
+	{"invalidate-bad-key", "server", []string{"*_err_send_inv_bad_rkey", "*_inject/send_inv_bad"}, false,
+		"SEND with invalidate of a key that is not there gets a NAK remote access error; rxe acknowledges it, without counting the message, and its QP goes to ERR"},
 }

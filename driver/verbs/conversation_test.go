@@ -94,9 +94,7 @@ func TestConversations(t *testing.T) {
 // notYet are operations that this NIC does not offer, by role.
 var notYet = map[string]string{
 	"server r": "READ responder", "server fa": "atomic responder", "server cas": "atomic responder",
-	"server wmw": "memory windows", "server inv": "invalidate responder", "server sbadinv": "invalidate responder",
 	"client r": "READ requester", "client fa": "atomic requester", "client cas": "atomic requester",
-	"client inv": "invalidate requester", "client sbadinv": "invalidate requester",
 }
 
 // missing gives what a conversation needs and the NIC does not have.
@@ -147,6 +145,7 @@ type player struct {
 	qp   *verbs.QP
 	ah   *verbs.AH // of UD
 	buf  *verbs.MR // the buffer of vt
+	mw   *verbs.MW // of the server, in the buffer
 	ro   *verbs.MR // without remote rights
 	wcs  []verbs.WC
 }
@@ -178,7 +177,11 @@ func newPlayer(t *testing.T, c *rxetest.Conversation, role string, width int, us
 	require.NoError(t, err)
 	p.cq, err = p.dev.CreateCQ(512)
 	require.NoError(t, err)
-	p.buf, err = p.pd.AllocMR(rxetest.BufSize, verbs.Access(p.me.Access))
+	access := verbs.Access(p.me.Access)
+	if role == "server" {
+		access |= verbs.AccessMWBind
+	}
+	p.buf, err = p.pd.AllocMR(rxetest.BufSize, access)
 	require.NoError(t, err)
 	p.ro, err = p.pd.AllocMR(rxetest.ROSize, verbs.AccessLocalWrite)
 	require.NoError(t, err)
@@ -188,6 +191,9 @@ func newPlayer(t *testing.T, c *rxetest.Conversation, role string, width int, us
 		copy(p.buf.Bytes(), rxetest.ClientBuffer())
 	}
 	p.connect(peer)
+	if role == "server" && c.Service == roce.ServiceRC && !c.Client.Script {
+		p.bind()
+	}
 	return p
 }
 
@@ -220,6 +226,22 @@ func (p *player) connect(peer *rxetest.Side) {
 	}
 }
 
+// bind makes vt's memory window.
+func (p *player) bind() {
+	p.t.Helper()
+	var err error
+	p.mw, err = p.pd.AllocMW()
+	require.NoError(p.t, err)
+	_, err = p.qp.PostSend(verbs.SendWR{WRID: 999, Opcode: verbs.OpBindMW, Bind: &verbs.MWBind{MW: p.mw, MR: p.buf,
+		Addr: p.buf.Addr() + rxetest.MWOffset, Length: rxetest.MWLen, Access: verbs.AccessRemoteWrite | verbs.AccessRemoteRead}})
+	require.NoError(p.t, err)
+	require.NoError(p.t, p.eng.Advance(settle))
+	p.poll()
+	require.Len(p.t, p.wcs, 1)
+	require.NoError(p.t, p.wcs[0].Err())
+	p.wcs = nil
+}
+
 // allow tells whether the difference may be made in this conversation, and notes that it was.
 func (p *player) allow(id string) bool {
 	for _, d := range differences {
@@ -245,7 +267,7 @@ func (p *player) allow(id string) bool {
 }
 
 // settle is longer than the NIC is ever still between two frames of one job.
-const settle = 10 * simtime.Microsecond
+const settle = 30 * simtime.Microsecond
 
 // frames gives what the NIC has sent, until it sends nothing more for a while.
 func (p *player) frames(f func(frame []byte, q *roce.Packet, at simtime.Time)) {

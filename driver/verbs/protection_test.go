@@ -42,7 +42,7 @@ func newArena(t *testing.T, width int) *arena {
 		mrs: map[string]*verbs.MR{}, shadow: map[string][]byte{}, qps: map[string]*verbs.QP{}}
 	other, err := a.dev.AllocPD()
 	require.NoError(t, err)
-	const all = verbs.AccessLocalWrite | allRemote
+	const all = verbs.AccessLocalWrite | allRemote | verbs.AccessMWBind
 	for _, m := range []struct {
 		name   string
 		pd     *verbs.PD
@@ -449,6 +449,7 @@ func attacks() []attack {
 	}
 
 	l = append(l, datagramAttacks()...)
+	l = append(l, windowAttacks()...)
 
 	// a packet whose payload and pad are no multiple of 4 bytes: no builder makes it
 	for _, k := range []struct {

@@ -24,7 +24,8 @@ import (
 const (
 	BufSize  = 1 << 20 // the buffer of either side
 	ROSize   = 65536   // a second MR without any remote right
-	MWOffset = 65536   // where the server's memory window begins, in its buffer; 64 KiB
+	MWOffset = 65536   // where the server's memory window begins, in its buffer
+	MWLen    = 65536   // of the window
 	Target   = 4096    // where RDMA operations go, in the server's buffer
 	RecvAt   = 131072  // where every receive of the server lies
 	QKey     = 0x11111111
