@@ -218,8 +218,9 @@ func (p *player) connect(peer *rxetest.Side) {
 		rtr = verbs.QPAttr{State: rtr.State}
 	}
 	if p.c.Service == roce.ServiceRC {
-		rtr.MinRNRTimer, rtr.MaxDestRdAtomic = &p.me.RNRTimer, &p.me.RdAtomic
-		rts.Timeout, rts.RetryCnt, rts.RNRRetry, rts.MaxRdAtomic = &p.me.Timeout, &p.me.Retry, &p.me.RNRRetry, &p.me.RdAtomic
+		open := min(p.me.RdAtomic, 8) // READs and atomics; vt asks for 16, the NIC offers less
+		rtr.MinRNRTimer, rtr.MaxDestRdAtomic = &p.me.RNRTimer, &open
+		rts.Timeout, rts.RetryCnt, rts.RNRRetry, rts.MaxRdAtomic = &p.me.Timeout, &p.me.Retry, &p.me.RNRRetry, &open
 	}
 	for _, a := range []verbs.QPAttr{init, rtr, rts} {
 		require.NoError(p.t, p.qp.Modify(a))
