@@ -189,9 +189,10 @@ const (
 	TransportDropAddress TransportDrop = 3
 	// P_Key does not match
 	TransportDropPKey TransportDrop = 4
-	// duplicate request (acknowledged or answered again, if it can be)
+	// duplicate request (acknowledged or answered again, if it can be) or response
 	TransportDropDuplicate TransportDrop = 5
-	// PSN ahead of the expected one (one NAK per gap); on UC: a packet of the message is missing
+	// PSN ahead of the expected one (one NAK per gap), or of the response expected; on UC: a packet of
+	// the message is missing
 	TransportDropOutOfSequence TransportDrop = 6
 	// opcode parsed but not offered by this NIC
 	TransportDropUnsupported TransportDrop = 7
@@ -202,7 +203,7 @@ const (
 	// refused by NAK remote operational error (host memory refused the write, or the receive WQE or
 	// its memory cannot be used)
 	TransportDropNakOp TransportDrop = 10
-	// acknowledge outside the window of sent PSNs
+	// acknowledge outside the window of sent PSNs, or response without a request
 	TransportDropGhostAck TransportDrop = 11
 	// AETH with a reserved syndrome
 	TransportDropReservedAETH TransportDrop = 12
@@ -279,9 +280,9 @@ func (e TransportDrop) Doc() string {
 	case TransportDropPKey:
 		return "P_Key does not match"
 	case TransportDropDuplicate:
-		return "duplicate request (acknowledged or answered again, if it can be)"
+		return "duplicate request (acknowledged or answered again, if it can be) or response"
 	case TransportDropOutOfSequence:
-		return "PSN ahead of the expected one (one NAK per gap); on UC: a packet of the message is missing"
+		return "PSN ahead of the expected one (one NAK per gap), or of the response expected; on UC: a packet of the message is missing"
 	case TransportDropUnsupported:
 		return "opcode parsed but not offered by this NIC"
 	case TransportDropNakInvReq:
@@ -291,7 +292,7 @@ func (e TransportDrop) Doc() string {
 	case TransportDropNakOp:
 		return "refused by NAK remote operational error (host memory refused the write, or the receive WQE or its memory cannot be used)"
 	case TransportDropGhostAck:
-		return "acknowledge outside the window of sent PSNs"
+		return "acknowledge outside the window of sent PSNs, or response without a request"
 	case TransportDropReservedAETH:
 		return "AETH with a reserved syndrome"
 	case TransportDropCNP:
@@ -841,6 +842,8 @@ const (
 	CmdSyndromeSRQSize CmdSyndrome = 34
 	// more than the queue holds
 	CmdSyndromeSRQLimit CmdSyndrome = 35
+	// more than device_caps.max_rd_atomic
+	CmdSyndromeMaxRdAtomic CmdSyndrome = 40
 	// more than device_caps.max_dest_rd_atomic
 	CmdSyndromeMaxDestRdAtomic CmdSyndrome = 41
 )
@@ -902,6 +905,8 @@ func (e CmdSyndrome) String() string {
 		return "srq_size"
 	case CmdSyndromeSRQLimit:
 		return "srq_limit"
+	case CmdSyndromeMaxRdAtomic:
+		return "max_rd_atomic"
 	case CmdSyndromeMaxDestRdAtomic:
 		return "max_dest_rd_atomic"
 	}
@@ -937,6 +942,8 @@ func (e CmdSyndrome) Doc() string {
 		return "not aligned to the size of a WQE"
 	case CmdSyndromeSRQLimit:
 		return "more than the queue holds"
+	case CmdSyndromeMaxRdAtomic:
+		return "more than device_caps.max_rd_atomic"
 	case CmdSyndromeMaxDestRdAtomic:
 		return "more than device_caps.max_dest_rd_atomic"
 	}

@@ -8,20 +8,21 @@ import "encoding/binary"
 
 // Sizes of the layouts in bytes.
 const (
-	SGESize        = 16
-	WQESize        = 128
-	CQESize        = 32
-	EQESize        = 16
-	MREntrySize    = 48
-	CQContextSize  = 32
-	EQContextSize  = 32
-	QPContextSize  = 192
-	AHEntrySize    = 64
-	SRQContextSize = 32
-	CmdHeaderSize  = 16
-	RspHeaderSize  = 16
-	DeviceCapsSize = 64
-	RxVerdictSize  = 128
+	SGESize            = 16
+	AtomicOperandsSize = 16
+	WQESize            = 128
+	CQESize            = 32
+	EQESize            = 16
+	MREntrySize        = 48
+	CQContextSize      = 32
+	EQContextSize      = 32
+	QPContextSize      = 192
+	AHEntrySize        = 64
+	SRQContextSize     = 32
+	CmdHeaderSize      = 16
+	RspHeaderSize      = 16
+	DeviceCapsSize     = 64
+	RxVerdictSize      = 128
 )
 
 // Byte offsets of the fields of SGE.
@@ -68,6 +69,46 @@ func (x *SGE) Unmarshal(b []byte) error {
 	return nil
 }
 
+// Byte offsets of the fields of AtomicOperands.
+const (
+	AtomicOperandsSwapAddOffset = 0
+	AtomicOperandsCompareOffset = 8
+)
+
+// AtomicOperands is layout atomic_operands, 16 bytes: Operands of cmp_swap and fetch_add, in the
+// WQE at offset 48, where others have their second SGE.
+type AtomicOperands struct {
+	// SwapAdd is at byte 0: value to swap in or to add.
+	SwapAdd uint64
+	// Compare is at byte 8: value to compare with (cmp_swap).
+	Compare uint64
+}
+
+// Marshal writes the 16 bytes of the layout to the head of b; reserved bits become zero and bits of
+// fields that do not fit are dropped. A b that is too short is left alone and gives a
+// *ShortBufferError.
+func (x *AtomicOperands) Marshal(b []byte) error {
+	if len(b) < AtomicOperandsSize {
+		return &ShortBufferError{Layout: "atomic_operands", Len: len(b), Need: AtomicOperandsSize}
+	}
+	b = b[:AtomicOperandsSize]
+	binary.LittleEndian.PutUint64(b[0:], x.SwapAdd)
+	binary.LittleEndian.PutUint64(b[8:], x.Compare)
+	return nil
+}
+
+// Unmarshal reads the layout from the first 16 bytes of b. A b that is too short leaves x alone and
+// gives a *ShortBufferError.
+func (x *AtomicOperands) Unmarshal(b []byte) error {
+	if len(b) < AtomicOperandsSize {
+		return &ShortBufferError{Layout: "atomic_operands", Len: len(b), Need: AtomicOperandsSize}
+	}
+	b = b[:AtomicOperandsSize]
+	x.SwapAdd = binary.LittleEndian.Uint64(b[0:])
+	x.Compare = binary.LittleEndian.Uint64(b[8:])
+	return nil
+}
+
 // Byte offsets of the fields of WQE.
 const (
 	WQEOpcodeOffset           = 0
@@ -100,7 +141,7 @@ type WQE struct {
 	Signaled bool
 	// Solicited is at byte 1, bit 1.
 	Solicited bool
-	// Fence is at byte 1, bit 2.
+	// Fence is at byte 1, bit 2: not before all READs and atomics ahead of it are complete.
 	Fence bool
 	// InlineData is at byte 1, bit 3: payload is in the WQE.
 	InlineData bool
@@ -1377,6 +1418,7 @@ const (
 	DeviceCapsMaxDestRdAtomicOffset = 44
 	DeviceCapsNumAHOffset           = 48
 	DeviceCapsNumSRQOffset          = 52
+	DeviceCapsMaxRdAtomicOffset     = 56
 )
 
 // DeviceCaps is layout device_caps, 64 bytes: Answer of query_device.
@@ -1410,6 +1452,8 @@ type DeviceCaps struct {
 	NumAH uint32
 	// NumSRQ is at byte 52.
 	NumSRQ uint32
+	// MaxRdAtomic is at byte 56: READs and atomics that a QP may have outstanding.
+	MaxRdAtomic uint32
 }
 
 // Marshal writes the 64 bytes of the layout to the head of b; reserved bits become zero and bits of
@@ -1434,7 +1478,8 @@ func (x *DeviceCaps) Marshal(b []byte) error {
 	binary.LittleEndian.PutUint32(b[44:], x.MaxDestRdAtomic)
 	binary.LittleEndian.PutUint32(b[48:], x.NumAH)
 	binary.LittleEndian.PutUint32(b[52:], x.NumSRQ)
-	clear(b[56:64])
+	binary.LittleEndian.PutUint32(b[56:], x.MaxRdAtomic)
+	clear(b[60:64])
 	return nil
 }
 
@@ -1459,6 +1504,7 @@ func (x *DeviceCaps) Unmarshal(b []byte) error {
 	x.MaxDestRdAtomic = binary.LittleEndian.Uint32(b[44:])
 	x.NumAH = binary.LittleEndian.Uint32(b[48:])
 	x.NumSRQ = binary.LittleEndian.Uint32(b[52:])
+	x.MaxRdAtomic = binary.LittleEndian.Uint32(b[56:])
 	return nil
 }
 

@@ -6,7 +6,7 @@ package regs
 
 // LayoutHash is the hash over the register map and the layouts that this package was made for; the
 // NIC shows its own in register layout_hash (LayoutHashOffset).
-const LayoutHash uint32 = 0x7724779f
+const LayoutHash uint32 = 0x1f88147c
 
 // Place and size of the register block in bytes.
 const (
@@ -80,6 +80,11 @@ const (
 	RxAtomicRequestsOffset   uint64 = 0x1158 // ro, 64 bits
 	DuplicateRequestOffset   uint64 = 0x1160 // ro, 64 bits
 	TxReadResponsesOffset    uint64 = 0x1168 // ro, 64 bits
+	TxReadRequestsOffset     uint64 = 0x1180 // ro, 64 bits
+	TxAtomicRequestsOffset   uint64 = 0x1188 // ro, 64 bits
+	ImpliedNakSeqErrOffset   uint64 = 0x1190 // ro, 64 bits
+	RxDupResponsesOffset     uint64 = 0x1198 // ro, 64 bits
+	RxGhostResponsesOffset   uint64 = 0x11a0 // ro, 64 bits
 	RxRawFramesOffset        uint64 = 0x11a8 // ro, 64 bits
 	TxRawFramesOffset        uint64 = 0x11b0 // ro, 64 bits
 	EQEWrittenOffset         uint64 = 0x11c8 // ro, 64 bits
@@ -136,7 +141,7 @@ func (r VersionReg) WithMajor(v uint16) VersionReg { return r&^(0xffff<<16) | Ve
 type LayoutHashReg uint32
 
 // LayoutHashReset is the value after reset.
-const LayoutHashReset LayoutHashReg = 0x7724779f
+const LayoutHashReset LayoutHashReg = 0x1f88147c
 
 // Hash is bits 31:0.
 func (r LayoutHashReg) Hash() uint32 { return uint32(r >> 0 & 0xffffffff) }
@@ -1144,6 +1149,66 @@ func (r TxReadResponsesReg) Count() uint64 { return uint64(r >> 0 & 0xffffffffff
 // WithCount returns r with count set to v; bits of v that do not fit are dropped.
 func (r TxReadResponsesReg) WithCount(v uint64) TxReadResponsesReg {
 	return r&^(0xffffffffffffffff<<0) | TxReadResponsesReg(v)&0xffffffffffffffff<<0
+}
+
+// TxReadRequestsReg is a value of register tx_read_requests (ro, 64 bits): READ request packets
+// made.
+type TxReadRequestsReg uint64
+
+// Count is bits 63:0.
+func (r TxReadRequestsReg) Count() uint64 { return uint64(r >> 0 & 0xffffffffffffffff) }
+
+// WithCount returns r with count set to v; bits of v that do not fit are dropped.
+func (r TxReadRequestsReg) WithCount(v uint64) TxReadRequestsReg {
+	return r&^(0xffffffffffffffff<<0) | TxReadRequestsReg(v)&0xffffffffffffffff<<0
+}
+
+// TxAtomicRequestsReg is a value of register tx_atomic_requests (ro, 64 bits): Atomic request
+// packets made.
+type TxAtomicRequestsReg uint64
+
+// Count is bits 63:0.
+func (r TxAtomicRequestsReg) Count() uint64 { return uint64(r >> 0 & 0xffffffffffffffff) }
+
+// WithCount returns r with count set to v; bits of v that do not fit are dropped.
+func (r TxAtomicRequestsReg) WithCount(v uint64) TxAtomicRequestsReg {
+	return r&^(0xffffffffffffffff<<0) | TxAtomicRequestsReg(v)&0xffffffffffffffff<<0
+}
+
+// ImpliedNakSeqErrReg is a value of register implied_nak_seq_err (ro, 64 bits): Lost responses
+// noticed by what came after them: a later response, or an acknowledge of a later request.
+type ImpliedNakSeqErrReg uint64
+
+// Count is bits 63:0.
+func (r ImpliedNakSeqErrReg) Count() uint64 { return uint64(r >> 0 & 0xffffffffffffffff) }
+
+// WithCount returns r with count set to v; bits of v that do not fit are dropped.
+func (r ImpliedNakSeqErrReg) WithCount(v uint64) ImpliedNakSeqErrReg {
+	return r&^(0xffffffffffffffff<<0) | ImpliedNakSeqErrReg(v)&0xffffffffffffffff<<0
+}
+
+// RxDupResponsesReg is a value of register rx_dup_responses (ro, 64 bits): Responses of READs and
+// atomics that had been taken before.
+type RxDupResponsesReg uint64
+
+// Count is bits 63:0.
+func (r RxDupResponsesReg) Count() uint64 { return uint64(r >> 0 & 0xffffffffffffffff) }
+
+// WithCount returns r with count set to v; bits of v that do not fit are dropped.
+func (r RxDupResponsesReg) WithCount(v uint64) RxDupResponsesReg {
+	return r&^(0xffffffffffffffff<<0) | RxDupResponsesReg(v)&0xffffffffffffffff<<0
+}
+
+// RxGhostResponsesReg is a value of register rx_ghost_responses (ro, 64 bits): Responses without a
+// request outstanding.
+type RxGhostResponsesReg uint64
+
+// Count is bits 63:0.
+func (r RxGhostResponsesReg) Count() uint64 { return uint64(r >> 0 & 0xffffffffffffffff) }
+
+// WithCount returns r with count set to v; bits of v that do not fit are dropped.
+func (r RxGhostResponsesReg) WithCount(v uint64) RxGhostResponsesReg {
+	return r&^(0xffffffffffffffff<<0) | RxGhostResponsesReg(v)&0xffffffffffffffff<<0
 }
 
 // RxRawFramesReg is a value of register rx_raw_frames (ro, 64 bits): Frames that are not RoCEv2,

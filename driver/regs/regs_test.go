@@ -19,7 +19,7 @@ type codec interface {
 
 // structures returns a new one of every layout, in the order of Layouts.
 func structures() []codec {
-	return []codec{&SGE{}, &WQE{}, &CQE{}, &EQE{}, &MREntry{}, &CQContext{}, &EQContext{}, &QPContext{}, &AHEntry{}, &CmdHeader{}, &RspHeader{},
+	return []codec{&SGE{}, &AtomicOperands{}, &WQE{}, &CQE{}, &EQE{}, &MREntry{}, &CQContext{}, &EQContext{}, &QPContext{}, &AHEntry{}, &SRQContext{}, &CmdHeader{}, &RspHeader{},
 		&DeviceCaps{}, &RxVerdict{}}
 }
 

@@ -12,7 +12,7 @@ var registers = []Register{
 		{Name: "minor", Doc: "", Lo: 0, Width: 16},
 		{Name: "major", Doc: "", Lo: 16, Width: 16},
 	}},
-	{Name: "layout_hash", Doc: "Hash over registers and layouts; the driver compares it at open.", Offset: 0x8, Width: 32, Access: AccessCONST, Array: false, Count: 1, Stride: 4, Reset: 0x7724779f, Fields: []Field{
+	{Name: "layout_hash", Doc: "Hash over registers and layouts; the driver compares it at open.", Offset: 0x8, Width: 32, Access: AccessCONST, Array: false, Count: 1, Stride: 4, Reset: 0x1f88147c, Fields: []Field{
 		{Name: "hash", Doc: "", Lo: 0, Width: 32},
 	}},
 	{Name: "caps0", Doc: "Sizes built into this RTL.", Offset: 0x10, Width: 32, Access: AccessRO, Array: false, Count: 1, Stride: 4, Reset: 0x0, Fields: []Field{
@@ -229,6 +229,21 @@ var registers = []Register{
 	{Name: "tx_read_responses", Doc: "READ responses and atomic acknowledges sent (packets).", Offset: 0x1168, Width: 64, Access: AccessRO, Array: false, Count: 1, Stride: 8, Reset: 0x0, Fields: []Field{
 		{Name: "count", Doc: "", Lo: 0, Width: 64},
 	}},
+	{Name: "tx_read_requests", Doc: "READ request packets made.", Offset: 0x1180, Width: 64, Access: AccessRO, Array: false, Count: 1, Stride: 8, Reset: 0x0, Fields: []Field{
+		{Name: "count", Doc: "", Lo: 0, Width: 64},
+	}},
+	{Name: "tx_atomic_requests", Doc: "Atomic request packets made.", Offset: 0x1188, Width: 64, Access: AccessRO, Array: false, Count: 1, Stride: 8, Reset: 0x0, Fields: []Field{
+		{Name: "count", Doc: "", Lo: 0, Width: 64},
+	}},
+	{Name: "implied_nak_seq_err", Doc: "Lost responses noticed by what came after them: a later response, or an acknowledge of a later request.", Offset: 0x1190, Width: 64, Access: AccessRO, Array: false, Count: 1, Stride: 8, Reset: 0x0, Fields: []Field{
+		{Name: "count", Doc: "", Lo: 0, Width: 64},
+	}},
+	{Name: "rx_dup_responses", Doc: "Responses of READs and atomics that had been taken before.", Offset: 0x1198, Width: 64, Access: AccessRO, Array: false, Count: 1, Stride: 8, Reset: 0x0, Fields: []Field{
+		{Name: "count", Doc: "", Lo: 0, Width: 64},
+	}},
+	{Name: "rx_ghost_responses", Doc: "Responses without a request outstanding.", Offset: 0x11a0, Width: 64, Access: AccessRO, Array: false, Count: 1, Stride: 8, Reset: 0x0, Fields: []Field{
+		{Name: "count", Doc: "", Lo: 0, Width: 64},
+	}},
 	{Name: "rx_raw_frames", Doc: "Frames that are not RoCEv2, handed to the raw packet QP (which may have no receive: out_of_buffer).", Offset: 0x11a8, Width: 64, Access: AccessRO, Array: false, Count: 1, Stride: 8, Reset: 0x0, Fields: []Field{
 		{Name: "count", Doc: "", Lo: 0, Width: 64},
 	}},
@@ -284,11 +299,15 @@ var layouts = []Layout{
 		{Name: "length", Doc: "bytes, at most 2^31", Lo: 64, Width: 32},
 		{Name: "lkey", Doc: "", Lo: 96, Width: 32},
 	}},
+	{Name: "atomic_operands", Doc: "Operands of cmp_swap and fetch_add, in the WQE at offset 48, where others have their second SGE.", Size: 16, Fields: []Field{
+		{Name: "swap_add", Doc: "value to swap in or to add", Lo: 0, Width: 64},
+		{Name: "compare", Doc: "value to compare with (cmp_swap)", Lo: 64, Width: 64},
+	}},
 	{Name: "wqe", Doc: "Send WQE, and receive WQE (of which num_sge, index and sge are looked at). A queue has a stride of 64 bytes (at most 2 SGEs: the first 64 bytes of this layout) or of 128 bytes (4 SGEs), chosen at creation.", Size: 128, Fields: []Field{
 		{Name: "opcode", Doc: "", Lo: 0, Width: 8, Enum: func(v uint64) string { return WQEOpcode(v).String() }},
 		{Name: "signaled", Doc: "", Lo: 8, Width: 1},
 		{Name: "solicited", Doc: "", Lo: 9, Width: 1},
-		{Name: "fence", Doc: "", Lo: 10, Width: 1},
+		{Name: "fence", Doc: "not before all READs and atomics ahead of it are complete", Lo: 10, Width: 1},
 		{Name: "inline_data", Doc: "payload is in the WQE", Lo: 11, Width: 1},
 		{Name: "num_sge", Doc: "", Lo: 16, Width: 8},
 		{Name: "imm", Doc: "immediate data (wire order in memory) or key to invalidate; in a receive WQE of an SRQ: bits 15:0 are its tag, which its CQE carries as index (not 0xffff)", Lo: 32, Width: 32},
@@ -474,6 +493,7 @@ var layouts = []Layout{
 		{Name: "max_dest_rd_atomic", Doc: "READs and atomics of the peer that a QP may have open as responder", Lo: 352, Width: 32},
 		{Name: "num_ah", Doc: "address handles", Lo: 384, Width: 32},
 		{Name: "num_srq", Doc: "", Lo: 416, Width: 32},
+		{Name: "max_rd_atomic", Doc: "READs and atomics that a QP may have outstanding", Lo: 448, Width: 32},
 	}},
 	{Name: "rx_verdict", Doc: "What the receive front end says of one frame, on rnic_core's verdict port: one per frame, in order of arrival. Fields that lie behind the point where the frame was refused are not defined.", Size: 128, Fields: []Field{
 		{Name: "reason", Doc: "", Lo: 0, Width: 8, Enum: func(v uint64) string { return DropReason(v).String() }},

@@ -130,6 +130,27 @@ func (b *Batch) LocalInv(rkey uint32) *Batch {
 	return b
 }
 
+// Read begins an RDMA READ of the peer's memory at addr into the SGEs. Corresponds to ibv_wr_rdma_read(3).
+func (b *Batch) Read(addr uint64, rkey uint32) *Batch {
+	b.begin(OpRDMARead)
+	b.wr.RemoteAddr, b.wr.RKey = addr, rkey
+	return b
+}
+
+// CmpSwap begins an atomic compare and swap. Corresponds to ibv_wr_atomic_cmp_swp(3).
+func (b *Batch) CmpSwap(addr uint64, rkey uint32, compare, swap uint64) *Batch {
+	b.begin(OpAtomicCmpSwp)
+	b.wr.RemoteAddr, b.wr.RKey, b.wr.CompareAdd, b.wr.Swap = addr, rkey, compare, swap
+	return b
+}
+
+// FetchAdd begins an atomic fetch and add. Corresponds to ibv_wr_atomic_fetch_add(3).
+func (b *Batch) FetchAdd(addr uint64, rkey uint32, add uint64) *Batch {
+	b.begin(OpAtomicFetchAdd)
+	b.wr.RemoteAddr, b.wr.RKey, b.wr.CompareAdd = addr, rkey, add
+	return b
+}
+
 // Nop begins a work request that sends nothing and completes in its turn.
 func (b *Batch) Nop() *Batch { return b.begin(OpNop) }
 
@@ -153,6 +174,12 @@ func (b *Batch) Inline(p []byte) *Batch {
 		return b
 	}
 	b.ndata += copy(b.data[b.ndata:], p)
+	return b
+}
+
+// Fence lets the work request wait for all READs and atomics ahead of it.
+func (b *Batch) Fence() *Batch {
+	b.wr.Flags |= SendFence
 	return b
 }
 

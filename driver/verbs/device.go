@@ -38,6 +38,8 @@ type DeviceAttr struct {
 	MaxInflight  int    // messages a QP has on the wire at once; more wait in the send queue
 	MaxMsgSize   uint64 // bytes of a message
 	DataWidth    int    // datapath width of the RTL in bits
+	// MaxQPInitRdAtom is the number of READs and atomics that a QP may have outstanding as requester.
+	MaxQPInitRdAtom int
 	// MaxQPRdAtom is the number of READs and atomics that a QP may have open as responder.
 	MaxQPRdAtom int
 	MaxFrame    int // longest Ethernet frame in bytes, without FCS

@@ -222,8 +222,13 @@ func (qp *QP) post(wr *SendWR) error {
 		if err := qp.checkBind(wr); err != nil {
 			return err
 		}
+	case OpRDMARead, OpAtomicCmpSwp, OpAtomicFetchAdd:
+		if err := qp.checkRead(wr); err != nil {
+			return err
+		}
 	default:
-		return &Error{Verb: verb, Attr: "Opcode", Got: wr.Opcode, Limit: "RDMA_WRITE, RDMA_WRITE_WITH_IMM, SEND, SEND_WITH_IMM, SEND_WITH_INV, LOCAL_INV, BIND_MW", Err: ErrNotSupported}
+		return &Error{Verb: verb, Attr: "Opcode", Got: wr.Opcode, Err: ErrNotSupported,
+			Limit: "RDMA_WRITE, RDMA_WRITE_WITH_IMM, SEND, SEND_WITH_IMM, SEND_WITH_INV, RDMA_READ, ATOMIC_CMP_AND_SWP, ATOMIC_FETCH_AND_ADD, LOCAL_INV, BIND_MW"}
 	}
 	if qp.cfg.Type == TypeUD {
 		if err := qp.checkDatagram(wr); err != nil {
@@ -263,7 +268,8 @@ func (qp *QP) post(wr *SendWR) error {
 	w := &qp.wqe
 	*w = regs.WQE{Opcode: regs.WQEOpcode(wr.Opcode), NumSGE: uint8(len(wr.SGEs)), Index: qp.pi,
 		RemoteAddr: wr.RemoteAddr, RKey: wr.RKey, Imm: bits.ReverseBytes32(wr.Imm),
-		Signaled: qp.cfg.SignalAll || wr.Flags&SendSignaled != 0, Solicited: wr.Flags&SendSolicited != 0}
+		Signaled: qp.cfg.SignalAll || wr.Flags&SendSignaled != 0, Solicited: wr.Flags&SendSolicited != 0,
+		Fence: wr.Flags&SendFence != 0}
 	for i, s := range wr.SGEs {
 		w.SGE[i] = regs.SGE{Addr: s.Addr, Length: s.Length, LKey: s.LKey}
 	}
@@ -280,6 +286,8 @@ func (qp *QP) post(wr *SendWR) error {
 	w.Marshal(qp.buf[:])
 	if inline {
 		copy(qp.buf[inlineOffset:], wr.Inline)
+	} else if wr.Opcode == OpAtomicCmpSwp || wr.Opcode == OpAtomicFetchAdd {
+		wr.putOperands(qp.buf[:])
 	}
 	slot := int(qp.pi) & (1<<qp.logSQ - 1)
 	copy(qp.ring[slot*qp.stride:][:qp.stride], qp.buf[:])
@@ -565,6 +573,9 @@ func (qp *QP) apply(a *QPAttr) error {
 	set(&c.Timeout, a.Timeout)
 	set(&c.RetryCnt, a.RetryCnt)
 	set(&c.RNRRetry, a.RNRRetry)
+	if limit := uint8(qp.pd.dev.attr.MaxQPInitRdAtom); a.MaxRdAtomic != nil && *a.MaxRdAtomic > limit {
+		return &Error{Verb: "modify_qp", Attr: "MaxRdAtomic", Got: *a.MaxRdAtomic, Limit: fmt.Sprintf("at most %d", limit), Err: ErrLimit}
+	}
 	set(&c.MaxRdAtomic, a.MaxRdAtomic)
 	set(&c.MaxDestRdAtomic, a.MaxDestRdAtomic)
 	set(&c.QKey, a.QKey)
@@ -633,6 +644,8 @@ type ConnectConfig struct {
 	// MaxDestRdAtomic is the number of READs and atomics of the peer at a time; it may be told to the peer as its
 	// limit. nil: what the device offers. More are refused.
 	MaxDestRdAtomic *uint8
+	// MaxRdAtomic bounds the READs and atomics of this side that are not complete; more wait. nil: what the device offers.
+	MaxRdAtomic *uint8
 }
 
 // orDefault gives p, or a pointer to v if p is nil.
@@ -658,7 +671,7 @@ func (qp *QP) Connect(peer Remote, cfg ConnectConfig) error {
 		{State: Of(StateRTR), PathMTU: &cfg.PathMTU, DestQPN: &peer.QPN, RQPSN: &peer.PSN, AH: &ah,
 			MinRNRTimer: Of(uint8(12)), MaxDestRdAtomic: orDefault(cfg.MaxDestRdAtomic, uint8(qp.pd.dev.attr.MaxQPRdAtom))},
 		{State: Of(StateRTS), SQPSN: &cfg.PSN, Timeout: orDefault(cfg.Timeout, 14), RetryCnt: orDefault(cfg.RetryCnt, 7), RNRRetry: orDefault(cfg.RNRRetry, 7),
-			MaxRdAtomic: Of(uint8(0))},
+			MaxRdAtomic: orDefault(cfg.MaxRdAtomic, uint8(qp.pd.dev.attr.MaxQPInitRdAtom))},
 	} {
 		if qp.cfg.Type != TypeRC { // nothing is acknowledged or repeated
 			step.MinRNRTimer, step.MaxDestRdAtomic = nil, nil

@@ -150,10 +150,15 @@ const (
 	OpSendInv      Opcode = 5  // invalidates InvalidateRKey at the peer when the message is complete
 	OpLocalInv     Opcode = 9  // invalidates InvalidateRKey, a key of this PD, before the work requests behind it begin
 	OpBindMW       Opcode = 10 // binds a memory window, see SendWR.Bind
+	OpRDMARead     Opcode = 6  // the SGEs are written to, their MRs need AccessLocalWrite
+	// Atomics act on 8 bytes of the peer, aligned to 8, and give what was there before in the first 8 bytes of
+	// the only SGE, in the byte order of the host.
+	OpAtomicCmpSwp   Opcode = 7 // puts SendWR.Swap there if SendWR.CompareAdd is there
+	OpAtomicFetchAdd Opcode = 8 // adds SendWR.CompareAdd
 )
 
 // Operations of completions of receive work requests. Those of send work requests are OpRDMAWrite and OpSend, with
-// or without immediate data. Corresponds to enum ibv_wc_opcode.
+// or without immediate data, and the operations of READ and atomics. Corresponds to enum ibv_wc_opcode.
 const (
 	WCRecv            Opcode = 128
 	WCRecvRDMAWithImm Opcode = 129
@@ -178,6 +183,12 @@ func (o Opcode) String() string {
 		return "LOCAL_INV"
 	case OpBindMW:
 		return "BIND_MW"
+	case OpRDMARead:
+		return "RDMA_READ"
+	case OpAtomicCmpSwp:
+		return "ATOMIC_CMP_AND_SWP"
+	case OpAtomicFetchAdd:
+		return "ATOMIC_FETCH_AND_ADD"
 	case WCRecv:
 		return "RECV"
 	case WCRecvRDMAWithImm:
@@ -195,6 +206,8 @@ const (
 	SendSignaled SendFlags = 1 << 0
 	// SendSolicited sets the solicited-event bit in the last packet.
 	SendSolicited SendFlags = 1 << 1
+	// SendFence lets the work request wait until all READs and atomics ahead of it are complete.
+	SendFence SendFlags = 1 << 2
 	// SendInline takes the payload from SendWR.Inline into the work request; the NIC reads no memory for it.
 	SendInline SendFlags = 1 << 3
 )
@@ -225,6 +238,9 @@ type SendWR struct {
 	// Imm is the immediate data of OpSendImm and OpRDMAWriteImm as a number: its high byte goes to the wire
 	// first, so that it equals ntohl(imm_data) of a peer that uses ibv_post_recv(3).
 	Imm uint32
+	// CompareAdd is the value that OpAtomicCmpSwp compares with or OpAtomicFetchAdd adds, Swap the one that OpAtomicCmpSwp
+	// puts there.
+	CompareAdd, Swap uint64
 	// Inline is the payload of a work request with SendInline, at most QP.MaxInline bytes of any memory; it is free again
 	// when PostSend returns. Inline data that is not nil sets the flag.
 	Inline []byte
@@ -271,7 +287,7 @@ var statusTexts = map[WCStatus]statusText{
 	StatusSuccess:         {"success", ""},
 	StatusLocalLenErr:     {"local length error", "the message is longer than 2^31 bytes, or than the receive work request it came for"},
 	StatusLocalQPOpErr:    {"local QP operation error", "the NIC could not access the WQE or its payload in host memory, or the WQE is malformed"},
-	StatusLocalProtErr:    {"local protection error", "an SGE is not covered by the MR of its lkey, or the MR belongs to another PD, was closed, or (to receive) lacks AccessLocalWrite"},
+	StatusLocalProtErr:    {"local protection error", "an SGE is not covered by the MR of its lkey, or the MR belongs to another PD, was closed, or (to receive, READ, atomic) lacks AccessLocalWrite"},
 	StatusWRFlushErr:      {"Work Request Flushed Error", "the QP went to ERR before this work request was done; look at the first failed completion"},
 	StatusMWBindErr:       {"memory bind operation error", "the window is bound already, or the MR does not allow it: PD, range, AccessMWBind, AccessLocalWrite; or windows are bound to the MR to invalidate"},
 	StatusBadRespErr:      {"bad response error", "the peer answered with an opcode or a length that does not fit the request"},
@@ -301,7 +317,7 @@ type WC struct {
 	Status  WCStatus
 	Opcode  Opcode // valid when Status is StatusSuccess
 	QPN     uint32
-	ByteLen uint32 // of a receive: bytes of the message
+	ByteLen uint32 // of a receive: bytes of the message; of a READ or atomic: bytes written to the SGEs
 	Imm     uint32 // of a receive: immediate data as a number, see SendWR.Imm; valid if WithImm
 	WithInv bool   // of a receive: the peer took InvalidatedRKey away, a key of ours
 	// InvalidatedRKey is valid if WithInv.

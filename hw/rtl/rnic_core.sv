@@ -329,6 +329,12 @@ module rnic_core
   logic       rd_done_valid;
   rsp_done_t  rd_done;
   rsp_slot_t  rd_left;
+  logic       wrack_valid, wrack_ready, rxack_valid, rxack_ready;
+  ack_rx_t    wrack, rxack;
+  logic       rt_re, rt_update_valid, ev_implied, ev_dup_rsp, ev_ghost_rsp;
+  qp_idx_t    rt_qp;
+  rd_view_t   rt_view;
+  rd_update_t rt_update;
   logic [4:0] ev_drop;
   logic       rq_req_valid, rq_req_ready, rq_rsp_valid, rq_flush_valid, rq_flush_ready;
   rq_req_t    rq_req;
@@ -423,6 +429,9 @@ module rnic_core
     .qp_err_idx_o(qp_err_idx[0]), .qp_err_access_o(qp_err_access),
     .adm_valid_i(rsp_adm_valid), .adm_ready_o(rsp_adm_ready), .adm_i(rsp_adm),
     .adm_rsp_valid_o(rsp_adm_rsp_valid), .adm_rsp_o(rsp_adm_rsp),
+    .rt_re_o(rt_re), .rt_qp_o(rt_qp), .rt_view_i(rt_view),
+    .rt_update_valid_o(rt_update_valid), .rt_update_o(rt_update),
+    .ev_implied_o(ev_implied), .ev_dup_rsp_o(ev_dup_rsp), .ev_ghost_rsp_o(ev_ghost_rsp),
     .drain_i(drain), .drain_done_o(drain_done[2]), .idle_o(block_idle[2]),
     .ev_drop_valid_o(ev_drop_valid), .ev_drop_o(ev_drop), .ev_rnr_o(ev_no_buffer),
     .ev_read_o(ev_read), .ev_atomic_o(ev_atomic)
@@ -466,6 +475,7 @@ module rnic_core
     .atomic_valid_o(at_valid), .atomic_ready_i(at_ready), .atomic_o(at),
     .atomic_done_i(at_done), .atomic_err_i(at_err), .atomic_value_i(at_value),
     .rsp_valid_o(rspjob_valid), .rsp_ready_i(rspjob_ready), .rsp_o(rspjob),
+    .ackrx_valid_o(wrack_valid), .ackrx_ready_i(wrack_ready), .ackrx_o(wrack),
     .cqe_valid_o(rx_cqe_valid), .cqe_ready_i(rx_cqe_ready), .cqe_o(rx_cqe),
     .qp_err_valid_o(qp_err_valid[1]), .qp_err_ready_i(qp_err_ready[1]),
     .qp_err_idx_o(qp_err_idx[1]),
@@ -518,7 +528,7 @@ module rnic_core
   req_query_t       req_adm_rsp;
   logic [3:0]       ev_wqe;
   logic             ev_sq_bad_db, ev_ack, ev_nak, ev_ghost, ev_window, ev_wqe_axi_err;
-  logic             ev_timeout, ev_nak_seq, ev_rnr, ev_again;
+  logic             ev_timeout, ev_nak_seq, ev_rnr, ev_again, ev_tx_read, ev_tx_atomic;
   logic             req_wake_valid, cq_wake_valid;
   logic [63:0]      req_wake, cq_wake;
   logic             inl_valid, inl_ready;
@@ -566,6 +576,9 @@ module rnic_core
     .ev_wqe_o(ev_wqe), .ev_bad_db_o(ev_sq_bad_db), .ev_ack_o(ev_ack), .ev_nak_o(ev_nak),
     .ev_ghost_o(ev_ghost), .ev_window_o(ev_window),   .ev_axi_err_o(ev_wqe_axi_err),
     .ev_timeout_o(ev_timeout), .ev_nak_seq_o(ev_nak_seq), .ev_rnr_o(ev_rnr), .ev_again_o(ev_again),
+    .ev_read_o(ev_tx_read), .ev_atomic_o(ev_tx_atomic),
+    .rd_re_i(rt_re), .rd_qp_i(rt_qp), .rd_view_o(rt_view),
+    .rd_update_valid_i(rt_update_valid), .rd_update_i(rt_update),
     .wake_valid_o(req_wake_valid), .wake_o(req_wake)
   );
 
@@ -649,11 +662,17 @@ module rnic_core
   );
   assign pfc_xoff_o = '0;
 
-  // acknowledges of peers, and of packets that nobody acknowledges
+  // acknowledges of peers, at once and behind data, and of packets that nobody acknowledges
+  stream_arb #(.Width($bits(ack_rx_t))) u_rxack_arb (
+    .clk_i, .rst_ni(core_rst_n),
+    .in_valid_i({wrack_valid, ackrx_valid}), .in_ready_o({wrack_ready, ackrx_ready}),
+    .in_data_i({wrack, ackrx}),
+    .out_valid_o(rxack_valid), .out_ready_i(rxack_ready), .out_data_o(rxack)
+  );
   stream_arb #(.Width($bits(ack_rx_t))) u_ack_arb (
     .clk_i, .rst_ni(core_rst_n),
-    .in_valid_i({txsent_valid, ackrx_valid}), .in_ready_o({txsent_ready, ackrx_ready}),
-    .in_data_i({txsent, ackrx}),
+    .in_valid_i({txsent_valid, rxack_valid}), .in_ready_o({txsent_ready, rxack_ready}),
+    .in_data_i({txsent, rxack}),
     .out_valid_o(reqack_valid), .out_ready_i(reqack_ready), .out_data_o(reqack)
   );
 
@@ -847,7 +866,8 @@ module rnic_core
     .ev_stall_mac_i(ev_stall_mac), .ev_stall_read_i(ev_stall_read),
     .ev_wqe_i(ev_wqe), .ev_ack_i(ev_ack), .ev_nak_i(ev_nak), .ev_ghost_i(ev_ghost),
     .ev_window_i(ev_window), .ev_timeout_i(ev_timeout), .ev_nak_seq_i(ev_nak_seq),
-    .ev_rnr_i(ev_rnr), .ev_again_i(ev_again),
+    .ev_rnr_i(ev_rnr), .ev_again_i(ev_again), .ev_tx_read_i(ev_tx_read), .ev_tx_atomic_i(ev_tx_atomic),
+    .ev_implied_i(ev_implied), .ev_dup_rsp_i(ev_dup_rsp), .ev_ghost_rsp_i(ev_ghost_rsp),
     .ev_cqe_i(ev_cqe), .ev_cqe_lost_i(ev_cqe_lost), .ev_cq_overrun_i(ev_cq_overrun),
     .ev_cqe_error_i(ev_cqe_error), .ev_cqe_flush_i(ev_cqe_flush),
     .ev_eqe_i(ev_eqe), .ev_eqe_lost_i(ev_eqe_lost),

@@ -516,7 +516,7 @@ module cmd_proc_tb #(
     c.log_rq_size = 8'($urandom() % 16);
     c.rnr_retry = 8'($urandom() % 8);
     c.min_rnr_timer = 8'($urandom() % 32);
-    c.max_rd_atomic = 8'($urandom());
+    c.max_rd_atomic = 8'($urandom() % 9);
     c.max_dest_rd_atomic = 8'($urandom() % 9);
     c.udp_sport = 16'($urandom());
     c.dmac = 48'({$urandom(), $urandom()});
@@ -569,7 +569,8 @@ module cmd_proc_tb #(
     run(CmdOpcodeQueryDevice, 0, BaseNone, Ok, 0);
     if (rd.num_qp != 256 || rd.num_cq != 256 || rd.num_mr != 1024 || rd.first_qpn != 256 || rd.max_sge != 4 ||
         rd.log_max_queue != 15 || rd.max_inflight != 128 || rd.data_width != DataW || rd.max_frame != 9216 ||
-        rd.num_eq != 32 || rd.num_vectors != 4 || rd.num_srq != 64 || rd.max_dest_rd_atomic != 8)
+        rd.num_eq != 32 || rd.num_vectors != 4 || rd.num_srq != 64 || rd.max_dest_rd_atomic != 8 ||
+        rd.max_rd_atomic != 8)
       $fatal(1, "caps %h", rd);
     run(2, 0, BaseNone, BadOpcode, 0);
     run(8'hff, 0, BaseNone, BadOpcode, 0);
@@ -824,6 +825,11 @@ module cmd_proc_tb #(
 
     // to RTS: the requester starts
     n = adm_inits_rsp; m = adm_inits_req;
+    b.max_rd_atomic = 9;
+    modify(Q, BaseB, 3, BadParam, 40);
+    b.max_rd_atomic = 255;
+    modify(Q, BaseB, 3, BadParam, 40);
+    b.max_rd_atomic = 8;
     b.sq_psn = 24'hfffff0;
     b.rq_psn = ~b.rq_psn;
     b.path_mtu = 5;

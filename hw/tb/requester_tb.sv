@@ -5,7 +5,9 @@
 // Every packet, fragment and completion is compared with what the posted WQEs call for: opcode, PSN,
 // lengths, addresses, AckReq, order, status. Phases: random traffic at several windows and latencies, every
 // error, failed QPs brought up again, bad doorbells, drain and reset under load, fairness, speed; loss recovery
-// against a peer that receives as IBTA 9.7.4 says: lost packets, late, lost and doubled acknowledges, RNR, silence. Time
+// against a peer that receives as IBTA 9.7.4 says: lost packets, late, lost and doubled acknowledges, RNR, silence. RDMA
+// READ and atomics: the bench looks into the read table as rx_transport does, compares the entries, and turns responses and
+// acknowledges into what rx_transport makes of them; lost responses, fences, limits, responses that cannot be used. Time
 // jumps to the next timer when nothing else is under way.
 
 module requester_tb
@@ -67,6 +69,10 @@ module requester_tb
   logic inl_valid, inl_ready = 0, ah_req_valid, ah_rsp_valid = 0;
   ah_idx_t ah_req_idx;
   ah_t ah_rsp;
+  logic ev_read, ev_atomic, rd_re = 0, rd_update_valid = 0;
+  qp_idx_t rd_qp = '0;
+  rd_view_t rd_view;
+  rd_update_t rd_update = '0;
   logic [InlineBytes*8-1:0] inl_data;
   logic [6:0] inl_len;
 
@@ -107,6 +113,8 @@ module requester_tb
     .ev_wqe_o(ev_wqe), .ev_bad_db_o(ev_bad_db), .ev_ack_o(ev_ack), .ev_nak_o(ev_nak),
     .ev_ghost_o(ev_ghost), .ev_window_o(ev_window), .ev_axi_err_o(ev_axi_err),
     .ev_timeout_o(ev_timeout), .ev_nak_seq_o(ev_nak_seq), .ev_rnr_o(ev_rnr), .ev_again_o(ev_again),
+    .ev_read_o(ev_read), .ev_atomic_o(ev_atomic), .rd_re_i(rd_re), .rd_qp_i(rd_qp), .rd_view_o(rd_view),
+    .rd_update_valid_i(rd_update_valid), .rd_update_i(rd_update),
     .wake_valid_o(wake_valid), .wake_o(wake), .idle_o(idle)
   );
 
@@ -119,6 +127,8 @@ module requester_tb
   bit check_window = 1;
   int uc_pct = 0, ud_pct = 0, raw_pct = 0;  // QPs of service UC, UD, raw packets
   int bad_ah = -1;                     // handle of the next UD WQE, which is bad
+  logic [7:0] force_op = 0;            // opcode to post
+  int rd_default = 0;                  // percent of READs and atomics
 
   function automatic int rnd(int lo, int hi);
     return lo + int'($urandom() % (hi - lo + 1));
@@ -149,6 +159,9 @@ module requester_tb
   logic [7:0] d_op[NQ][Ring];          // WQE opcode
   logic [31:0] d_imm[NQ][Ring];        // as on the wire, a number
   bit d_inl[NQ][Ring];
+  bit d_fence[NQ][Ring];
+  logic [31:0] d_lkey[NQ][Ring][4];
+  logic [63:0] d_va[NQ][Ring][4], d_swap[NQ][Ring], d_cmp[NQ][Ring];
   logic [InlineBytes*8-1:0] d_data[NQ][Ring];
   psn_t d_last[NQ][Ring];
 
@@ -185,6 +198,18 @@ module requester_tb
   int n_again = 0, n_timeout = 0, n_nak_seq = 0, n_rnr = 0, n_rewind = 0, n_jump = 0, n_inl = 0, n_late = 0;
   bit jump_ok = 0;
 
+  // READs and atomics
+  localparam int Rds = 64;             // remembered per QP
+  int rd_pc[NQ];                       // that many percent of the WQEs
+  int m_made[NQ], m_taken[NQ];         // requests sent, requests of which all responses were taken
+  psn_t m_base[NQ][Rds], m_last[NQ][Rds], m_exp[NQ];
+  int m_slot[NQ][Rds];
+  bit m_gap[NQ];
+  longint last_due[NQ];
+  int rsp_fail[NQ];                    // percent of responses that cannot be used
+  logic [3:0] rsp_status[NQ];
+  int n_read = 0, n_atomic = 0, n_rsp = 0, n_implied = 0, n_dup_rsp = 0, n_fence_wait = 0, n_full_rd = 0, n_part = 0;
+
   logic [511:0] mem[longint unsigned];
   bit mem_bad[longint unsigned];
 
@@ -215,7 +240,8 @@ module requester_tb
 
   // ---- posting --------------------------------------------------------------------------------------
   typedef enum int {
-    BadNone, BadOpcode, BadIndex, BadSge, BadKey, BadPd, BadBounds, BadInvalid, BadLong, BadRead, BadInline
+    BadNone, BadOpcode, BadIndex, BadSge, BadKey, BadPd, BadBounds, BadInvalid, BadLong, BadRead, BadInline,
+    BadRights, BadRdInline, BadRdLimit, BadAtomicSges, BadAtomicLen, BadAtomicAlign, BadRdLong
   } bad_e;
 
   logic [31:0] plan_len[4];
@@ -224,15 +250,30 @@ module requester_tb
     wqe_t w;
     logic [63:0] addr;
     int s, b, m, victim;
+    bit is_rd;
     longint unsigned line;
     s = int'(r_pi[q]) % Ring;
     w = '0;
     w.opcode = nop ? WqeOpcodeNop : is_raw(q) ? WqeOpcodeSend : 8'(rnd(is_ud(q) ? 3 : 1, is_uc(q) ? 4 : 5));
+    if (force_op != 0) w.opcode = force_op;
+    w.fence = chance(10) && force_op == 0;
+    is_rd = !nop && !is_uc(q) && (chance(rd_pc[q]) || bad >= BadRights);
+    if (is_rd) begin
+      w.opcode = bad inside {BadAtomicSges, BadAtomicLen, BadAtomicAlign} || (bad inside {BadNone, BadRights, BadRdLimit} && chance(40)) ?
+                 8'(rnd(7, 8)) : WqeOpcodeRdmaRead;
+      if (force_op != 0) w.opcode = force_op;
+      if (w.opcode != WqeOpcodeRdmaRead) begin
+        nsge = 1;
+        plan_len[0] = 32'(chance(50) ? 8 : rnd(8, 100));
+      end
+      if (bad == BadRdLong) nsge = 2;
+    end
     w.signaled = signaled;
     w.solicited = chance(30);
     w.index = r_pi[q];
     w.num_sge = 8'(nsge);
     w.remote_addr = {$urandom(), $urandom()};
+    if (w.opcode > WqeOpcodeRdmaRead) w.remote_addr[2:0] = bad == BadAtomicAlign ? 3'(rnd(1, 7)) : 3'd0;
     w.rkey = $urandom();
     w.imm = $urandom();
     // local invalidate and bind are NOPs on the wire
@@ -258,6 +299,7 @@ module requester_tb
     d_op[q][s] = w.opcode;
     d_imm[q][s] = w.opcode == WqeOpcodeSendInv ? w.imm : {w.imm[7:0], w.imm[15:8], w.imm[23:16], w.imm[31:24]};
     d_inl[q][s] = 0;
+    d_fence[q][s] = w.fence;
     victim = rnd(0, nsge > 0 ? nsge - 1 : 0);
     for (int i = 0; i < nsge && i < 4 * one; i++) begin
       m = rnd(0, 3);
@@ -273,18 +315,31 @@ module requester_tb
         if (bad == BadPd) w.sge[i].lkey = {14'd0, 10'd4, mr_tab[4].variant};
         if (bad == BadPd) w.sge[i].addr = mr_tab[4].va;
         if (bad == BadInvalid) w.sge[i].lkey = {14'd0, 10'd5, mr_tab[5].variant};
+        if (bad == BadRights) w.sge[i].lkey = {14'd0, 10'd6, mr_tab[6].variant};
+        if (bad == BadRights) w.sge[i].addr = mr_tab[6].va;
+        if (bad == BadRdLong) w.sge[i].length = 32'h4000_0001 - (i == 0 ? 32'd0 : plan_len[0]);
         if (bad == BadBounds) w.sge[i].addr = mr_tab[m].va + mr_tab[m].length - 64'(plan_len[i]) + 1;
       end
       if (plan_len[i] != 0) begin
         d_iova[q][s][d_n[q][s]] = mr_tab[m].iova + addr;
         d_len[q][s][d_n[q][s]] = plan_len[i];
+        d_va[q][s][d_n[q][s]] = w.sge[i].addr;
+        d_lkey[q][s][d_n[q][s]] = w.sge[i].lkey;
         d_n[q][s]++;
         d_total[q][s] += plan_len[i];
       end else if (chance(50)) begin
         w.sge[i].lkey = $urandom();  // an empty SGE is not checked
       end
     end
-    if (bad == BadNone && !nop && d_total[q][s] <= (stride_of(q) == 128 ? 32'd96 : 32'd32) && chance(60)) begin
+    if (w.opcode inside {WqeOpcodeCmpSwap, WqeOpcodeFetchAdd}) begin
+      d_total[q][s] = 8;
+      d_len[q][s][0] = 8;
+      d_swap[q][s] = {$urandom(), $urandom()};
+      d_cmp[q][s] = {$urandom(), $urandom()};
+      w.sge[1] = {d_cmp[q][s], d_swap[q][s]};
+      if (w.opcode == WqeOpcodeFetchAdd) d_cmp[q][s] = 0;
+    end
+    if (bad == BadNone && !nop && !is_rd && d_total[q][s] <= (stride_of(q) == 128 ? 32'd96 : 32'd32) && chance(60)) begin
       d_inl[q][s] = 1;
       d_n[q][s] = 0;
       w.inline_data = 1;
@@ -295,7 +350,7 @@ module requester_tb
     end
     case (bad)
       BadOpcode: begin
-        w.opcode = chance(50) ? WqeOpcodeRdmaRead : 8'(rnd(11, 255));
+        w.opcode = 8'(rnd(11, 255));
         d_kind[q][s] = 16 + int'(WcStatusLocQpOpErr);
         d_known[q][s] = 0;
         if (is_uc(q) && chance(60)) begin  // not on this service
@@ -319,6 +374,17 @@ module requester_tb
       end
       BadKey, BadPd, BadBounds, BadInvalid: d_kind[q][s] = 16 + int'(WcStatusLocProtErr);
       BadLong: d_kind[q][s] = 16 + int'(WcStatusLocLenErr);
+      BadRights: d_kind[q][s] = 16 + int'(WcStatusLocProtErr);
+      BadRdLong: d_kind[q][s] = 16 + int'(WcStatusLocLenErr);
+      BadRdInline, BadRdLimit, BadAtomicAlign, BadAtomicLen, BadAtomicSges: begin
+        d_kind[q][s] = 16 + int'(WcStatusLocQpOpErr);
+        if (bad == BadRdInline) begin
+          w.inline_data = 1;
+          w.inline_len = 16'd8;
+        end
+        if (bad == BadAtomicLen) w.sge[0].length = 32'(rnd(0, 7));
+        if (bad == BadAtomicSges) w.num_sge = chance(50) ? 8'd0 : 8'd2;
+      end
       BadRead: begin
         d_kind[q][s] = 16 + int'(WcStatusLocQpOpErr);
         d_known[q][s] = 0;
@@ -407,6 +473,11 @@ module requester_tb
   // ---- models -----------------------------------------------------------------------------------------
   typedef struct packed {logic [63:0] due; qp_idx_t qp; psn_t psn; logic [7:0] syn; wqe_idx_t wqe;} reply_t;
   reply_t acks[$], errs[$], flushes[$];
+  localparam logic [7:0] Response = 8'hff;  // in `syn`: not an acknowledge
+  reply_t rx_q;
+  int rx_step = 0, sn_made;
+  psn_t sn_psn;
+  bit sn_pkt;
   typedef struct packed {logic [63:0] due; logic [63:0] addr; logic [7:0] len;} read_t;
   read_t reads[$];
   int rd_beat = 0;
@@ -418,11 +489,19 @@ module requester_tb
   inl_t inl_exp[$], inl_got[$];
 
   task automatic schedule_ack(int q, psn_t psn, logic [7:0] syn, int extra);
-    acks.push_back({64'(cyc + rnd(ack_lat_min, ack_lat_max) + extra), qidx[q], psn_t'(psn), 8'(syn), 16'('0)});
+    longint due;
+    due = cyc + rnd(ack_lat_min, ack_lat_max) + extra;
+    // with READs nothing overtakes on a network that loses nothing
+    if (rd_pc[q] != 0 && due < last_due[q]) due = last_due[q];
+    last_due[q] = due;
+    acks.push_back({64'(due), qidx[q], psn_t'(psn), 8'(syn), 16'('0)});
   endtask
 
   // opcode by IBTA table 38
   function automatic logic [7:0] opcode_of(logic [7:0] wqe_op, bit first, bit last);
+    if (wqe_op == WqeOpcodeRdmaRead) return 8'h0c;
+    if (wqe_op == WqeOpcodeCmpSwap) return 8'h13;
+    if (wqe_op == WqeOpcodeFetchAdd) return 8'h14;
     if (wqe_op == WqeOpcodeRdmaWrite || wqe_op == WqeOpcodeRdmaWriteImm) begin
       if (!last) return first ? 8'h06 : 8'h07;
       if (wqe_op == WqeOpcodeRdmaWriteImm) return first ? 8'h0b : 8'h09;
@@ -449,8 +528,17 @@ module requester_tb
     if (noisy && chance(10)) schedule_ack(q, psn, syn, rnd(0, 3000));
   endtask
 
+  task automatic respond(int q, psn_t psn, int n);
+    for (int i = 0; i < n; i++) if (!chance(ackdrop_pc[q])) begin
+      schedule_ack(q, psn + psn_t'(i), Response, 0);
+      if (noisy && lossy[q] && chance(5)) schedule_ack(q, psn + psn_t'(i), Response, 0);
+    end
+    if (noisy && chance(5)) schedule_ack(q, psn - psn_t'(rnd(1, 20)), Response, 0);
+    if (noisy && chance(5)) schedule_ack(q, psn + psn_t'(rnd(70000, 8000000)), Response, 0);
+  endtask
+
   // the peer of a lossy QP
-  task automatic receive(int q);
+  task automatic receive(int q, int n);
     int code;
     if (black[q] || chance(drop_pc[q])) return;
     if (pkt.psn == e_psn[q]) begin
@@ -461,19 +549,23 @@ module requester_tb
         reply(q, pkt.psn, 8'h20 | 8'(code));
         return;
       end
-      e_psn[q] = e_psn[q] + 1;
-      if (pkt.ack_req || chance(5)) reply(q, pkt.psn, SynAck);
+      e_psn[q] = e_psn[q] + psn_t'(n);
+      if (n != 0 && (pkt.has_atomic || pkt.opcode == OpRcReadRequest)) respond(q, pkt.psn, n);
+      else if (pkt.ack_req || chance(5)) reply(q, pkt.psn, SynAck);
     end else if (psn_gt(pkt.psn, e_psn[q])) begin
       if (!e_nak[q]) reply(q, e_psn[q], SynNakSeq);
       e_nak[q] = 1;
+    end else if (pkt.has_atomic || pkt.opcode == OpRcReadRequest) begin
+      respond(q, pkt.psn, n);
     end else begin
       reply(q, e_psn[q] - 1, SynAck);
     end
   endtask
 
   task automatic check_packet;
-    int q, s, len, mtu, need, run, pos, left, cut, slot;
-    bit first, last, must, again, asks;
+    int q, s, len, mtu, need, run, pos, left, cut, slot, n, n_out;
+    bit first, last, must, again, is_rd, asks;
+    psn_t w_base;
     logic [31:0] off;
     logic [7:0] op;
     if (qnum[pkt.qp] < 0) $fatal(1, "packet of an unknown QP %0d", pkt.qp);
@@ -490,7 +582,6 @@ module requester_tb
       if (psn_gt(pkt.psn, next_psn[q])) n_late++;
       if (psn_gt(pkt.psn, r_una[q])) $fatal(1, "QP %0d goes to PSN %h, oldest %h", q, pkt.psn, r_una[q]);
     end
-    next_psn[q] = pkt.psn + 1;
     slot = int'(pkt.psn) % Log;
     if (again) begin
       s = p_wqe[q][slot] % Ring;
@@ -513,20 +604,56 @@ module requester_tb
     first = off == 0;
     len = int'(d_total[q][s]) - int'(off);
     last = len <= mtu;
+    is_rd = d_op[q][s] inside {WqeOpcodeRdmaRead, WqeOpcodeCmpSwap, WqeOpcodeFetchAdd};
+    n = 1;
+    if (is_rd) begin
+      last = 1;
+      if (len > mtu) n = (len + mtu - 1) / mtu;
+      if (off != 0) n_part++;
+    end
+    next_psn[q] = pkt.psn + psn_t'(n);
+    if (!again && is_rd) begin
+      for (int i = 1; i < n; i++) begin
+        p_wqe[q][(slot + i) % Log] = int'(r_send[q]);
+        p_off[q][(slot + i) % Log] = 32'(i * mtu);
+      end
+      m_base[q][m_made[q] % Rds] = pkt.psn;
+      m_last[q][m_made[q] % Rds] = pkt.psn + psn_t'(n - 1);
+      m_slot[q][m_made[q] % Rds] = s;
+      if (m_made[q] == m_taken[q]) m_exp[q] = pkt.psn;
+    end
+    // fence, limit: by what was acknowledged
+    n_out = 0;
+    w_base = r_una[q];
+    for (int i = m_made[q] - 1; i >= 0 && i >= m_made[q] - 20; i--) begin
+      if (psn_ge(m_last[q][i % Rds], r_una[q]) && psn_gt(pkt.psn, m_last[q][i % Rds])) begin
+        n_out++;
+        if (psn_ge(m_last[q][i % Rds], w_base)) w_base = m_last[q][i % Rds] + 1;
+      end
+    end
+    if (d_fence[q][s] && off == 0 && n_out != 0) $fatal(1, "QP %0d WQE %0d passes its fence", q, pkt.wqe);
+    if (is_rd && n_out >= int'(qp_tab[qidx[q]].max_rd_atomic)) $fatal(1, "QP %0d: %0d READs and atomics before this one", q, n_out);
+    if (is_rd && n_out + 1 == int'(qp_tab[qidx[q]].max_rd_atomic)) n_full_rd++;
+    if (!again && is_rd) m_made[q]++;
     if (!last) len = mtu;
     op = opcode_of(d_op[q][s], first, last);
     if (pkt.opcode !== (op | (is_ud(q) ? 8'h60 : is_uc(q) && !is_raw(q) ? 8'h20 : 8'h00))) $fatal(1, "QP %0d WQE %0d off %0d: opcode %h, want %h", q, pkt.wqe, off, pkt.opcode, op);
-    if (int'(pkt.len) != len) $fatal(1, "QP %0d WQE %0d off %0d: len %0d, want %0d", q, pkt.wqe, off, pkt.len, len);
-    if (pkt.has_reth !== (op inside {8'h06, 8'h0a, 8'h0b}) || pkt.has_imm !== (op inside {8'h03, 8'h05, 8'h09, 8'h0b}) ||
+    if (int'(pkt.len) != (is_rd ? 0 : len)) $fatal(1, "QP %0d WQE %0d off %0d: len %0d, want %0d", q, pkt.wqe, off, pkt.len, len);
+    if (pkt.has_atomic !== (op inside {8'h13, 8'h14})) $fatal(1, "AtomicETH");
+    if (pkt.has_atomic && (pkt.va !== d_raddr[q][s] || pkt.rkey !== d_rkey[q][s] || pkt.swap_add !== d_swap[q][s] || pkt.compare !== d_cmp[q][s]))
+      $fatal(1, "QP %0d WQE %0d: AtomicETH", q, pkt.wqe);
+    if (op == 8'h0c && (pkt.va !== d_raddr[q][s] + 64'(off) || pkt.rkey !== d_rkey[q][s] || pkt.dma_len !== 32'(len)))
+      $fatal(1, "QP %0d WQE %0d: READ of %0d at %h", q, pkt.wqe, pkt.dma_len, pkt.va);
+    if (pkt.has_reth !== (op inside {8'h06, 8'h0a, 8'h0b, 8'h0c}) || pkt.has_imm !== (op inside {8'h03, 8'h05, 8'h09, 8'h0b}) ||
         pkt.has_ieth !== (op inside {8'h16, 8'h17})) $fatal(1, "extended headers of %h", op);
-    if (pkt.has_reth && (pkt.va !== d_raddr[q][s] || pkt.rkey !== d_rkey[q][s] || pkt.dma_len !== d_total[q][s]))
+    if (pkt.has_reth && op != 8'h0c && (pkt.va !== d_raddr[q][s] || pkt.rkey !== d_rkey[q][s] || pkt.dma_len !== d_total[q][s]))
       $fatal(1, "QP %0d WQE %0d: RETH", q, pkt.wqe);
     if ((pkt.has_imm || pkt.has_ieth) && pkt.imm !== d_imm[q][s]) $fatal(1, "QP %0d WQE %0d: immediate %h, want %h", q, pkt.wqe, pkt.imm, d_imm[q][s]);
     if (pkt.raw !== is_raw(q)) $fatal(1, "QP %0d WQE %0d: raw", q, pkt.wqe);
     if (is_raw(q)) n_raw++;
     if (pkt.has_deth !== is_ud(q) || (is_ud(q) && (pkt.va !== d_raddr[q][s] || pkt.rkey !== d_rkey[q][s]))) $fatal(1, "QP %0d WQE %0d: DETH", q, pkt.wqe);
     if (is_ud(q)) n_ud++;
-    if (pkt.solicited !== (last && d_se[q][s])) $fatal(1, "QP %0d WQE %0d: SE", q, pkt.wqe);
+    if (pkt.solicited !== (last && !is_rd && d_se[q][s])) $fatal(1, "QP %0d WQE %0d: SE", q, pkt.wqe);
     if (pkt.inl !== d_inl[q][s]) $fatal(1, "QP %0d WQE %0d: inline", q, pkt.wqe);
     r_since[q]++;
     must = last || (req_interval != 0 && r_since[q] >= int'(req_interval));
@@ -536,7 +663,7 @@ module requester_tb
     if (!must && asks) unexplained_req++;
     if (asks) r_since[q] = 0;
     if (is_uc(q)) n_uc++;
-    if (check_window && psn_ge(pkt.psn, r_una[q]) && 24'(pkt.psn - r_una[q]) >= 24'(window)) $fatal(1, "QP %0d: window passed", q);
+    if (check_window && psn_ge(pkt.psn, w_base) && 24'(pkt.psn - w_base) >= 24'(window)) $fatal(1, "QP %0d: window passed", q);
     if (pkt.psn == r_una[q]) begin
       n_una[q]++;
       // a timeout is never early, and late by the scan and the way from memory only
@@ -552,7 +679,7 @@ module requester_tb
       n_inl++;
     end
     pos = 0;
-    left = len;
+    left = is_rd ? 0 : len;
     need = int'(off);
     for (int i = 0; i < d_n[q][s]; i++) begin
       run = int'(d_len[q][s][i]);
@@ -568,9 +695,9 @@ module requester_tb
     end
     sent_bytes[q] += longint'(len);
     if (!again) begin
-      r_psn[q] = r_psn[q] + 1;
+      r_psn[q] = r_psn[q] + psn_t'(n);
       if (last) begin
-        d_last[q][s] = pkt.psn;
+        d_last[q][s] = pkt.psn + psn_t'(n - 1);
         r_off[q] = 0;
         r_send[q] = r_send[q] + 1;
       end else begin
@@ -579,7 +706,7 @@ module requester_tb
     end
     // the peer
     if (lossy[q]) begin
-      receive(q);
+      receive(q, n);
       if (noisy && chance(2)) schedule_ack(q, pkt.psn + psn_t'(rnd(70000, 8000000)), SynAck, 0);
       if (noisy && chance(2)) schedule_ack(q, pkt.psn - psn_t'(rnd(70000, 8000000)), chance(50) ? SynNakSeq : 8'h21, 0);
     end else if (silent[q]) begin
@@ -598,6 +725,8 @@ module requester_tb
         schedule_ack(q, pkt.psn, inject_syn[q], ack_lat_max);
         if (inject_syn[q] == 8'h60) n_resume++;
       end
+    end else if (is_rd) begin
+      respond(q, pkt.psn, n);
     end else begin
       if (asks) schedule_ack(q, pkt.psn, SynAck, 0);
       if (noisy && !is_uc(q)) begin
@@ -611,6 +740,7 @@ module requester_tb
 
   function automatic logic [7:0] cqe_op(int q, int s);
     if (d_op[q][s] inside {WqeOpcodeNop, WqeOpcodeLocalInv, WqeOpcodeBindMw}) return d_op[q][s];
+    if (d_op[q][s] inside {WqeOpcodeRdmaRead, WqeOpcodeCmpSwap, WqeOpcodeFetchAdd}) return d_op[q][s];
     return d_op[q][s] inside {WqeOpcodeRdmaWrite, WqeOpcodeRdmaWriteImm} ? CqeOpcodeRdmaWrite : CqeOpcodeSend;
   endfunction
 
@@ -623,7 +753,9 @@ module requester_tb
     n_cqe++;
     last_progress = cyc;
     if (cqe.cqn !== qp_tab[cqe.qp].send_cqn) $fatal(1, "CQN");
-    if (cqe.byte_len != 0 || cqe.with_imm || cqe.with_inv || cqe.with_grh) $fatal(1, "CQE flags");
+    if (cqe.byte_len !== (cqe.status == WcStatusSuccess && d_op[q][int'(cqe.index) % Ring] inside {[WqeOpcodeRdmaRead:WqeOpcodeFetchAdd]} ?
+        d_total[q][int'(cqe.index) % Ring] : 32'd0)) $fatal(1, "QP %0d: byte_len %0d, opcode %0d", q, cqe.byte_len, d_op[q][int'(cqe.index) % Ring]);
+    if (cqe.with_imm || cqe.with_inv || cqe.with_grh) $fatal(1, "CQE flags");
     // WQEs passed over: good and not signaled
     if (!failed[q] && !flushing[q]) begin
       while (r_done[q] != cqe.index) begin
@@ -672,6 +804,80 @@ module requester_tb
       end
     end
     r_done[q] = r_done[q] + 1;
+  endtask
+
+  // what rx_transport makes of a packet; the view of the read table is there
+  task automatic receive_side;
+    int q, s, pos;
+    ack_rx_t a;
+    rd_update_t u;
+    bit waiting;
+    q = qnum[rx_q.qp];
+    waiting = sn_made != m_taken[q];
+    if (dead[q] || !(qp_tab[rx_q.qp].state inside {QpRts, QpSqd})) begin
+      if (rx_q.syn == Response) return;
+    end else if (!failed[q] && !flushing[q]) begin
+      // a request may be on its way to the bench
+      if ((rd_view.waiting !== waiting && (waiting || !sn_pkt)) || (waiting && !rd_view.incomplete)) $fatal(1, "QP %0d: waiting %b, want %b; made %0d (bench %0d, now %0d) done %0d taken %0d (bench %0d)", q, rd_view.waiting, waiting,
+        dut.u_read_table.made_mem[rx_q.qp], sn_made, m_made[q], dut.u_read_table.done_mem[rx_q.qp], dut.u_read_table.recv_mem[rx_q.qp].num, m_taken[q]);
+      if (24'(rd_view.max_psn - sn_psn) > (sn_pkt ? 24'd2000 : 24'd0)) $fatal(1, "QP %0d: newest PSN %h, want %h", q, rd_view.max_psn, sn_psn);
+      if (waiting) begin
+        s = m_slot[q][m_taken[q] % Rds];
+        if (rd_view.psn !== m_exp[q] || rd_view.gap !== m_gap[q]) $fatal(1, "QP %0d: response %h, want %h, gap %b %b", q, rd_view.psn, m_exp[q], rd_view.gap, m_gap[q]);
+        if (rd_view.entry.base !== m_base[q][m_taken[q] % Rds] || rd_view.entry.last !== m_last[q][m_taken[q] % Rds] ||
+            rd_view.entry.len !== d_total[q][s] || rd_view.entry.atomic !== (d_op[q][s] != WqeOpcodeRdmaRead)) $fatal(1, "QP %0d: entry %p", q, rd_view.entry);
+        for (int i = 0; i < d_n[q][s]; i++)
+          if (rd_view.entry.sge[i] !== {d_lkey[q][s][i], d_len[q][s][i], d_va[q][s][i]}) $fatal(1, "QP %0d: SGE %0d %p", q, i, rd_view.entry.sge[i]);
+      end
+    end
+    a = '{qp: rx_q.qp, psn: rx_q.psn, msn: 24'($urandom()), syndrome: rx_q.syn,
+          own: qp_tab[rx_q.qp].qp_type != QpTypeRc, src: AckPacket, fail: '0};
+    u = '{qp: rx_q.qp, take: 1'b0, last: 1'b0, psn: rx_q.psn};
+    if (rx_q.syn == Response) begin
+      if (!waiting || psn_gt(m_exp[q], rx_q.psn) || psn_ge(rx_q.psn, r_psn[q])) begin
+        n_dup_rsp++;
+        return;
+      end
+      a.syndrome = SynAck;
+      if (rx_q.psn == m_exp[q]) begin
+        if (chance(rsp_fail[q])) begin
+          a.src = AckLocal;
+          a.fail = rsp_status[q];
+          a.syndrome = 8'($urandom());
+          rsp_fail[q] = 100;  // and all that follow
+          if (fail_idx[q] < 0) begin
+            fail_idx[q] = p_wqe[q][int'(rx_q.psn) % Log];
+            fail_status[q] = 8'(a.fail);
+            fail_syn[q] = 0;
+          end
+        end else begin
+          n_rsp++;
+          a.src = AckResponse;
+          m_gap[q] = 0;
+          rd_update_valid <= 1;
+          u.take = 1;
+          u.last = rx_q.psn == m_last[q][m_taken[q] % Rds];
+          m_exp[q] = m_exp[q] + 1;
+          if (rx_q.psn == m_last[q][m_taken[q] % Rds]) begin
+            m_taken[q]++;
+            m_exp[q] = m_base[q][m_taken[q] % Rds];
+          end
+        end
+      end
+    end
+    if (waiting && a.src == AckPacket && psn_ge(rx_q.psn, m_exp[q]) && !(rx_q.syn != Response && rx_q.syn[5] && rx_q.psn == m_exp[q])) begin
+      if (psn_ge(rx_q.psn, r_psn[q])) return;
+      if (m_gap[q]) return;
+      a.src = AckImplied;
+      a.psn = m_exp[q];
+      a.syndrome = SynNakSeq;
+      m_gap[q] = 1;
+      rd_update_valid <= 1;
+      n_implied++;
+    end
+    rd_update <= u;
+    ackrx_valid <= 1;
+    ackrx <= a;
   endtask
 
   task automatic to_err(qp_idx_t i);
@@ -727,9 +933,11 @@ module requester_tb
       if (ev_timeout) n_timeout++;
       if (ev_nak_seq) n_nak_seq++;
       if (ev_rnr) n_rnr++;
+      if (ev_read) n_read++;
+      if (ev_atomic) n_atomic++;
       // nothing but timers: go to the next one
       if (jump_ok && idle && wake_valid && wake != '1 && wake > tim && !db_valid && bells.size() == 0 && !ackrx_valid &&
-          acks.size() == 0 && flushes.size() == 0 && errs.size() == 0 && !post_go && !adm_valid) begin
+          acks.size() == 0 && rx_step == 0 && flushes.size() == 0 && errs.size() == 0 && !post_go && !adm_valid) begin
         tim <= chance(50) ? wake : wake - 64'(rnd(0, int'(wake - tim > 1000 ? 1000 : wake - tim - 1)));
         n_jump++;
       end
@@ -855,13 +1063,29 @@ module requester_tb
         if (ackrx.syndrome != SynAck && 24'(ackrx.psn - r_una[q]) < 24'(r_psn[q] - r_una[q])) r_una[q] = ackrx.psn;
         ackrx_valid <= 0;
       end
-      if ((!ackrx_valid || ackrx_ready) && acks.size() > 0) begin
+      rd_re <= 0;
+      rd_update_valid <= 0;
+      if (rx_step == 1) begin
+        // the device looks now
+        rx_step = 2;
+        sn_made = m_made[qnum[rx_q.qp]];
+        sn_psn = r_psn[qnum[rx_q.qp]];
+        sn_pkt = pkt_valid;
+      end
+      else if (rx_step == 2 && (!ackrx_valid || ackrx_ready)) begin
+        rx_step = 0;
+        receive_side();
+      end else if (rx_step == 0 && acks.size() > 0) begin
         automatic int pick = -1;
-        for (int i = 0; i < acks.size() && i < 8 * one; i++) if (pick < 0 && acks[i].due <= 64'(cyc)) pick = i;
+        for (int i = 0; i < acks.size() && i < 8 * one; i++) if (pick < 0 && acks[i].due <= 64'(cyc)) begin
+          pick = i;
+          for (int j = 0; j < i; j++) if (rd_pc[qnum[acks[i].qp]] != 0 && acks[j].qp == acks[i].qp) pick = -1;
+        end
         if (pick >= 0) begin
-          ackrx_valid <= 1;
-          ackrx <= '{qp: acks[pick].qp, psn: acks[pick].psn, msn: 24'($urandom()), syndrome: acks[pick].syn,
-                       own: qp_tab[acks[pick].qp].qp_type != QpTypeRc};
+          rx_q = acks[pick];
+          rx_step = 1;
+          rd_re <= 1;
+          rd_qp <= acks[pick].qp;
           acks.delete(pick);
         end
       end
@@ -941,6 +1165,8 @@ module requester_tb
     r_psn[q] = psn; r_una[q] = psn; r_since[q] = 0; since_signal[q] = 0;
     failed[q] = 0; flushing[q] = 0; forced[q] = 0; silent[q] = 0; fail_idx[q] = -1; inject[q] = 0;
     sent_bytes[q] = 0;
+    rd_pc[q] = rd_default; m_made[q] = 0; m_taken[q] = 0; m_gap[q] = 0; last_due[q] = 0; rsp_fail[q] = 0;
+    qp_tab[qidx[q]].max_rd_atomic = 8'(rnd(1, 8));
     admin(QpStateInit, q, psn);
     dead[q] = 0;
     qp_tab[qidx[q]].state = QpRts;
@@ -1011,7 +1237,7 @@ module requester_tb
   task automatic audit_body;
     int n;
     n = 0;
-    while (!idle || acks.size() > 0 || flushes.size() > 0 || errs.size() > 0) begin
+    while (!idle || acks.size() > 0 || rx_step != 0 || flushes.size() > 0 || errs.size() > 0) begin
       @(posedge clk);
       n++;
       if (n > 20000) $fatal(1, "not idle");
@@ -1082,6 +1308,160 @@ module requester_tb
   int base;
   longint t0, t1, lo, hi;
 
+  bit ph_go = 0;
+  int ph_n;
+  task automatic read_phase_1;
+    ph_n = 1; ph_go = 1;
+    while (ph_go) @(posedge clk);
+  endtask
+  task automatic read_phase_2;
+    ph_n = 2; ph_go = 1;
+    while (ph_go) @(posedge clk);
+  endtask
+  always begin
+    while (!ph_go) @(posedge clk);
+    if (ph_n == 1) phase_1_body();
+    else phase_2_body();
+    ph_go = 0;
+  end
+
+  task automatic phase_1_body;
+    int b0;
+    calm = 0; noisy = 1; window = 64; req_interval = 4; quantum_log = 11; rd_lat_min = 20; ack_lat_min = 20; ack_lat_max = 300;
+    rd_default = 50;
+    n_read = 0; n_atomic = 0;
+    setup_all(3);
+    traffic(100, 0);
+    rd_default = 90;
+    window = 2;
+    setup_all(3);
+    traffic(60, 0);
+    window = 64;
+    if (n_again != 0 || n_implied != 0) $fatal(1, "%0d sent again without a reason, %0d implied NAKs", n_again, n_implied);
+    // local errors, with good WQEs before and behind
+    for (int b = int'(BadOpcode); b <= int'(BadRdLong) * one; b++) begin
+      for (int q = 0; q < nq; q++) begin
+        setup(q, b == int'(BadRdLong) ? 3'd1 : 3'(rnd(1, 5)), 1'(q), 4'd5);
+        if (b == int'(BadRdLimit)) begin
+          rd_pc[q] = 0;
+          qp_tab[qidx[q]].max_rd_atomic = 0;
+        end
+        for (int i = 0; i < q; i++) post_random(q, 0, 0);
+        want_nsge = b == int'(BadLong) ? 2 : rnd(1, 2);
+        for (int i = 0; i < 4 * one; i++) plan_len[i] = rnd(1, 200);
+        post(q, want_nsge, 0, chance(50), b);
+        for (int i = 0; i < rnd(0, 15); i++) post_random(q, 0, 0);
+        bell(q);
+      end
+      settle(-1);
+      audit();
+      for (int q = 0; q < nq; q++) if (!failed[q] || qp_tab[qidx[q]].state != QpErr) $fatal(1, "QP %0d did not fail (%0d): failed %b state %0d", q, b, failed[q], qp_tab[qidx[q]].state);
+    end
+    // NAKs of READs and of others; responses that cannot be used
+    for (int round = 0; round < 12 * one; round++) begin
+      for (int q = 0; q < nq; q++) begin
+        setup(q, 3'(rnd(1, 5)), 1'(q), 4'd6);
+        if ((q + round) % 3 == 0) begin
+          rsp_fail[q] = rnd(1, 20);
+          rsp_status[q] = chance(50) ? WcStatusBadRespErr[3:0] : WcStatusLocProtErr[3:0];
+        end else begin
+          inject[q] = rnd(2, 30);
+          inject_syn[q] = 8'h61 + 8'((q + round) % 3);
+        end
+        for (int i = 0; i < 60 * one; i++) post_random(q, 0, i == 59);
+        bell(q);
+      end
+      settle(-1);
+      audit();
+    end
+    // away under load
+    for (int round = 0; round < 6 * one; round++) begin
+      setup_all(5);
+      for (int q = 0; q < nq; q++) begin
+        for (int i = 0; i < 32 * one; i++) post_random(q, 0, i == 31);
+        bell(q);
+      end
+      repeat (rnd(1, 2000)) @(posedge clk);
+      for (int q = 0; q < nq; q += 2) qp_tab[qidx[q]].state = chance(50) ? QpReset : QpNone;
+      for (int i = 0; i < 3 * one; i++) begin
+        drain <= 1;
+        @(posedge clk);
+        while (!drain_done) @(posedge clk);
+        drain <= 0;
+        @(posedge clk);
+      end
+      for (int q = 0; q < nq; q += 2) begin
+        dead[q] = 1;
+        r_done[q] = r_rung[q];
+      end
+      settle(-1);
+      repeat (600) @(posedge clk);
+      audit();
+    end
+    // two long READs at the smallest MTU and a window's worth of WRITEs behind them are under way at once
+    noisy = 0; window = 16;
+    for (int q = 0; q < 2 * one; q++) begin
+      setup(q, 3'd1, 1'(q), 4'd6);
+      rd_pc[q] = 100;
+      qp_tab[qidx[q]].max_rd_atomic = 8'd2;
+      silent[q] = 1;
+      force_op = WqeOpcodeRdmaRead;
+      for (int i = 0; i < 2 * one; i++) begin
+        plan(q, 1, 400000);
+        post(q, 1, 0, 1, BadNone);
+      end
+      rd_pc[q] = 0;
+      force_op = WqeOpcodeRdmaWrite;
+      for (int i = 0; i < 20 * one; i++) begin
+        plan(q, 1, 1);
+        post(q, 1, 0, 1, BadNone);
+      end
+      force_op = 0;
+      rd_pc[q] = 1;
+      bell(q);
+    end
+    repeat (3000) @(posedge clk);
+    for (int q = 0; q < 2 * one; q++) begin
+      if (m_made[q] != 2 || r_psn[q] - m_last[q][1] != 17) $fatal(1, "QP %0d: %0d READs and %0d WRITEs out", q, m_made[q], r_psn[q] - m_last[q][1] - 1);
+      silent[q] = 0;
+      for (int i = 0; i < 2 * 1563 * one; i++) schedule_ack(q, m_base[q][0] + psn_t'(i), Response, 0);
+      schedule_ack(q, r_psn[q] - 1, SynAck, 0);
+    end
+    for (int q = 0; q < 2 * one; q++) settle(q);
+    for (int q = 2 * one; q < nq; q++) setup(q, 3'd1, 1'(q), 4'd4);
+    audit();
+    window = 64;
+    rd_default = 0;
+    n_again = 0; n_timeout = 0; n_rewind = 0; n_late = 0;
+    $display("reads: %0d READs, %0d atomics, %0d responses, %0d duplicates, %0d implied, limit reached %0d", n_read, n_atomic, n_rsp, n_dup_rsp, n_implied, n_full_rd);
+    if (n_read < 500 || n_atomic < 500 || n_full_rd < 200) $fatal(1, "corners");
+    for (int q = 0; q < nq; q++) setup(q, 3'd1, 1'(q), 4'd4);
+  endtask
+
+  task automatic phase_2_body;
+    jump_ok = 1;
+    calm = 0; noisy = 1; window = 64; req_interval = 4; quantum_log = 11; rd_lat_min = 20; ack_lat_min = 20; ack_lat_max = 300;
+    for (int round = 0; round < 4 * one; round++) begin
+      rd_default = round == 0 ? 30 : 60;
+      for (int q = 0; q < nq; q++) begin
+        setup(q, 3'(rnd(1, 5)), 1'(q), 4'(rnd(2, 7)));
+        set_retry(q, rnd(2, 3), 7, 7);
+        lossy[q] = 1;
+        drop_pc[q] = round == 0 ? 2 : 8;
+        ackdrop_pc[q] = round == 3 ? 0 : round == 0 ? 2 : 6;
+        rnr_pc[q] = round == 2 ? 3 : 0;
+      end
+      if (round == 3) begin
+        ack_lat_min = 1000; ack_lat_max = 9000;
+      end
+      traffic(round == 0 ? 100 : 40, 0);
+      $display("loss with READs %0d: %0d again, %0d set back, %0d rest of a READ, %0d implied NAKs, %0d timeouts", round, n_again, n_rewind, n_part, n_implied, n_timeout);
+      for (int q = 0; q < nq; q++) if (e_psn[q] != r_psn[q]) $fatal(1, "QP %0d: receiver at %h, sent %h", q, e_psn[q], r_psn[q]);
+    end
+    if (n_part < 15 || n_implied < 50) $fatal(1, "corners: %0d rests, %0d implied", n_part, n_implied);
+    rd_default = 0;
+  endtask
+
   initial begin
     for (int i = 0; i < NumQp * one; i++) begin
       qnum[i] = -1;
@@ -1097,6 +1477,7 @@ module requester_tb
       mr_tab[m] = '0;
       mr_tab[m].valid = m != 5;
       mr_tab[m].variant = 8'($urandom());
+      mr_tab[m].local_write = m != 6;
       mr_tab[m].pd = m == 4 ? OurPd + 1 : OurPd;
       mr_tab[m].va = {16'h00ab, 16'($urandom()), $urandom()};
       mr_tab[m].length = 64'h0100_0000 + 64'($urandom() % 10000);
@@ -1293,7 +1674,7 @@ module requester_tb
       acks.push_back({64'(cyc), qidx[q], psn_t'(r_una[q] - 1), SynAck, 16'd0});  // a duplicate
       acks.push_back({64'(cyc), qidx[q], psn_t'(r_psn[q] - 2), SynAck, 16'd0});  // most of it
     end
-    while (acks.size() > 0 || ackrx_valid) @(posedge clk);
+    while (acks.size() > 0 || ackrx_valid || rx_step != 0) @(posedge clk);
     repeat (50) @(posedge clk);
     if (n_ghost - base != 4 * NQ) $fatal(1, "ghosts at the edge: %0d", n_ghost - base);
     for (int q = 0; q < nq; q++) begin
@@ -1424,6 +1805,9 @@ module requester_tb
     settle(-1);
     audit();
 
+    // ---- READ and atomics ----
+    read_phase_1();
+
     // ---- loss recovery ----
     if (n_again != 0 || n_timeout != 0) $fatal(1, "%0d packets sent again without a reason, %0d timeouts", n_again, n_timeout);
     calm = 0; noisy = 1; window = 64; req_interval = 4; quantum_log = 11; rd_lat_min = 20; ack_lat_min = 20; ack_lat_max = 300;
@@ -1537,6 +1921,8 @@ module requester_tb
     if (wake != '1 || !wake_valid) $fatal(1, "a timer runs though nothing is outstanding");
     for (int q = 0; q < nq; q++) setup(q, 3'(rnd(1, 5)), 1'(q), 4'd4);
     traffic(10, 0);
+
+    read_phase_2();
 
     $display("PASS %0d packets, %0d CQEs (%0d flushed), %0d ACKs, %0d NAKs, %0d UC packets, %0d UD, %0d cycles", n_pkt, n_cqe, n_flush, n_ack, n_nak, n_uc - n_ud, n_ud, cyc);
     $finish;

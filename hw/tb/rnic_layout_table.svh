@@ -4,25 +4,26 @@
 //
 // Included by rnic_layout_tb: fields of all layouts, reached through the structs of rnic_regs_pkg.
 
-localparam int NumLayouts = 14;
+localparam int NumLayouts = 15;
 localparam int MaxLayoutBits = 1536;
 
 function automatic int layout_bits(input int layout);
   case (layout)
     0: return $bits(sge_t);
-    1: return $bits(wqe_t);
-    2: return $bits(cqe_t);
-    3: return $bits(eqe_t);
-    4: return $bits(mr_entry_t);
-    5: return $bits(cq_context_t);
-    6: return $bits(eq_context_t);
-    7: return $bits(qp_context_t);
-    8: return $bits(ah_entry_t);
-    9: return $bits(srq_context_t);
-    10: return $bits(cmd_header_t);
-    11: return $bits(rsp_header_t);
-    12: return $bits(device_caps_t);
-    13: return $bits(rx_verdict_t);
+    1: return $bits(atomic_operands_t);
+    2: return $bits(wqe_t);
+    3: return $bits(cqe_t);
+    4: return $bits(eqe_t);
+    5: return $bits(mr_entry_t);
+    6: return $bits(cq_context_t);
+    7: return $bits(eq_context_t);
+    8: return $bits(qp_context_t);
+    9: return $bits(ah_entry_t);
+    10: return $bits(srq_context_t);
+    11: return $bits(cmd_header_t);
+    12: return $bits(rsp_header_t);
+    13: return $bits(device_caps_t);
+    14: return $bits(rx_verdict_t);
     default: return 0;
   endcase
 endfunction
@@ -30,19 +31,20 @@ endfunction
 function automatic int layout_fields(input int layout);
   case (layout)
     0: return 3;
-    1: return 29;
-    2: return 13;
-    3: return 4;
-    4: return 14;
-    5: return 10;
-    6: return 7;
-    7: return 49;
-    8: return 11;
-    9: return 7;
-    10: return 4;
-    11: return 5;
-    12: return 14;
-    13: return 33;
+    1: return 2;
+    2: return 29;
+    3: return 13;
+    4: return 4;
+    5: return 14;
+    6: return 10;
+    7: return 7;
+    8: return 49;
+    9: return 11;
+    10: return 7;
+    11: return 4;
+    12: return 5;
+    13: return 15;
+    14: return 33;
     default: return 0;
   endcase
 endfunction
@@ -56,7 +58,15 @@ function automatic logic [127:0] layout_field_0(input int field, input sge_t s);
   endcase
 endfunction
 
-function automatic logic [127:0] layout_field_1(input int field, input wqe_t s);
+function automatic logic [127:0] layout_field_1(input int field, input atomic_operands_t s);
+  case (field)
+    0: return 128'(s.swap_add);
+    1: return 128'(s.compare);
+    default: return '0;
+  endcase
+endfunction
+
+function automatic logic [127:0] layout_field_2(input int field, input wqe_t s);
   case (field)
     0: return 128'(s.opcode);
     1: return 128'(s.signaled);
@@ -91,7 +101,7 @@ function automatic logic [127:0] layout_field_1(input int field, input wqe_t s);
   endcase
 endfunction
 
-function automatic logic [127:0] layout_field_2(input int field, input cqe_t s);
+function automatic logic [127:0] layout_field_3(input int field, input cqe_t s);
   case (field)
     0: return 128'(s.index);
     1: return 128'(s.opcode);
@@ -110,7 +120,7 @@ function automatic logic [127:0] layout_field_2(input int field, input cqe_t s);
   endcase
 endfunction
 
-function automatic logic [127:0] layout_field_3(input int field, input eqe_t s);
+function automatic logic [127:0] layout_field_4(input int field, input eqe_t s);
   case (field)
     0: return 128'(s.event_type);
     1: return 128'(s.object);
@@ -120,7 +130,7 @@ function automatic logic [127:0] layout_field_3(input int field, input eqe_t s);
   endcase
 endfunction
 
-function automatic logic [127:0] layout_field_4(input int field, input mr_entry_t s);
+function automatic logic [127:0] layout_field_5(input int field, input mr_entry_t s);
   case (field)
     0: return 128'(s.key);
     1: return 128'(s.pd);
@@ -140,7 +150,7 @@ function automatic logic [127:0] layout_field_4(input int field, input mr_entry_
   endcase
 endfunction
 
-function automatic logic [127:0] layout_field_5(input int field, input cq_context_t s);
+function automatic logic [127:0] layout_field_6(input int field, input cq_context_t s);
   case (field)
     0: return 128'(s.addr);
     1: return 128'(s.log_size);
@@ -156,7 +166,7 @@ function automatic logic [127:0] layout_field_5(input int field, input cq_contex
   endcase
 endfunction
 
-function automatic logic [127:0] layout_field_6(input int field, input eq_context_t s);
+function automatic logic [127:0] layout_field_7(input int field, input eq_context_t s);
   case (field)
     0: return 128'(s.addr);
     1: return 128'(s.log_size);
@@ -169,7 +179,7 @@ function automatic logic [127:0] layout_field_6(input int field, input eq_contex
   endcase
 endfunction
 
-function automatic logic [127:0] layout_field_7(input int field, input qp_context_t s);
+function automatic logic [127:0] layout_field_8(input int field, input qp_context_t s);
   case (field)
     0: return 128'(s.state);
     1: return 128'(s.qp_type);
@@ -224,7 +234,7 @@ function automatic logic [127:0] layout_field_7(input int field, input qp_contex
   endcase
 endfunction
 
-function automatic logic [127:0] layout_field_8(input int field, input ah_entry_t s);
+function automatic logic [127:0] layout_field_9(input int field, input ah_entry_t s);
   case (field)
     0: return 128'(s.pd);
     1: return 128'(s.ipv6);
@@ -241,7 +251,7 @@ function automatic logic [127:0] layout_field_8(input int field, input ah_entry_
   endcase
 endfunction
 
-function automatic logic [127:0] layout_field_9(input int field, input srq_context_t s);
+function automatic logic [127:0] layout_field_10(input int field, input srq_context_t s);
   case (field)
     0: return 128'(s.addr);
     1: return 128'(s.log_size);
@@ -254,7 +264,7 @@ function automatic logic [127:0] layout_field_9(input int field, input srq_conte
   endcase
 endfunction
 
-function automatic logic [127:0] layout_field_10(input int field, input cmd_header_t s);
+function automatic logic [127:0] layout_field_11(input int field, input cmd_header_t s);
   case (field)
     0: return 128'(s.opcode);
     1: return 128'(s.notify);
@@ -264,7 +274,7 @@ function automatic logic [127:0] layout_field_10(input int field, input cmd_head
   endcase
 endfunction
 
-function automatic logic [127:0] layout_field_11(input int field, input rsp_header_t s);
+function automatic logic [127:0] layout_field_12(input int field, input rsp_header_t s);
   case (field)
     0: return 128'(s.status);
     1: return 128'(s.syndrome);
@@ -275,7 +285,7 @@ function automatic logic [127:0] layout_field_11(input int field, input rsp_head
   endcase
 endfunction
 
-function automatic logic [127:0] layout_field_12(input int field, input device_caps_t s);
+function automatic logic [127:0] layout_field_13(input int field, input device_caps_t s);
   case (field)
     0: return 128'(s.num_qp);
     1: return 128'(s.num_cq);
@@ -291,11 +301,12 @@ function automatic logic [127:0] layout_field_12(input int field, input device_c
     11: return 128'(s.max_dest_rd_atomic);
     12: return 128'(s.num_ah);
     13: return 128'(s.num_srq);
+    14: return 128'(s.max_rd_atomic);
     default: return '0;
   endcase
 endfunction
 
-function automatic logic [127:0] layout_field_13(input int field, input rx_verdict_t s);
+function automatic logic [127:0] layout_field_14(input int field, input rx_verdict_t s);
   case (field)
     0: return 128'(s.reason);
     1: return 128'(s.opcode);
@@ -338,19 +349,20 @@ function automatic logic [127:0] layout_field(input int layout, input int field,
                                               input logic [MaxLayoutBits-1:0] mem);
   case (layout)
     0: return layout_field_0(field, sge_t'(mem[127:0]));
-    1: return layout_field_1(field, wqe_t'(mem[1023:0]));
-    2: return layout_field_2(field, cqe_t'(mem[255:0]));
-    3: return layout_field_3(field, eqe_t'(mem[127:0]));
-    4: return layout_field_4(field, mr_entry_t'(mem[383:0]));
-    5: return layout_field_5(field, cq_context_t'(mem[255:0]));
-    6: return layout_field_6(field, eq_context_t'(mem[255:0]));
-    7: return layout_field_7(field, qp_context_t'(mem[1535:0]));
-    8: return layout_field_8(field, ah_entry_t'(mem[511:0]));
-    9: return layout_field_9(field, srq_context_t'(mem[255:0]));
-    10: return layout_field_10(field, cmd_header_t'(mem[127:0]));
-    11: return layout_field_11(field, rsp_header_t'(mem[127:0]));
-    12: return layout_field_12(field, device_caps_t'(mem[511:0]));
-    13: return layout_field_13(field, rx_verdict_t'(mem[1023:0]));
+    1: return layout_field_1(field, atomic_operands_t'(mem[127:0]));
+    2: return layout_field_2(field, wqe_t'(mem[1023:0]));
+    3: return layout_field_3(field, cqe_t'(mem[255:0]));
+    4: return layout_field_4(field, eqe_t'(mem[127:0]));
+    5: return layout_field_5(field, mr_entry_t'(mem[383:0]));
+    6: return layout_field_6(field, cq_context_t'(mem[255:0]));
+    7: return layout_field_7(field, eq_context_t'(mem[255:0]));
+    8: return layout_field_8(field, qp_context_t'(mem[1535:0]));
+    9: return layout_field_9(field, ah_entry_t'(mem[511:0]));
+    10: return layout_field_10(field, srq_context_t'(mem[255:0]));
+    11: return layout_field_11(field, cmd_header_t'(mem[127:0]));
+    12: return layout_field_12(field, rsp_header_t'(mem[127:0]));
+    13: return layout_field_13(field, device_caps_t'(mem[511:0]));
+    14: return layout_field_14(field, rx_verdict_t'(mem[1023:0]));
     default: return '0;
   endcase
 endfunction

@@ -2,7 +2,8 @@
 //
 // Payload writer against a byte-exact memory: every lane in memory x every lane in the frame x
 // small lengths, lengths up to 4096, packets without payload, random stalls on every side, random B
-// latency, READs and atomics in their places behind the writes, packets in pieces (split at every byte), CQEs that wait for their turn, refused writes, drain. Burst rules (4 KiB, BurstBeats, last) are checked on every
+// latency, READs and atomics in their places behind the writes, packets in pieces (split at every byte), CQEs that wait for their turn, acknowledges for the requester (behind the last B
+// of all that came before), values of atomics, refused writes, drain. Burst rules (4 KiB, BurstBeats, last) are checked on every
 // transfer; throughput is measured without stalls.
 
 module rx_payload_writer_tb
@@ -36,7 +37,8 @@ module rx_payload_writer_tb
   logic [BytesW-1:0] w_strb;
   logic ack_valid, qp_err_valid, qp_err_ready = 0;
   ack_t ack;
-  logic cqe_valid, cqe_ready = 0, ev_send;
+  logic cqe_valid, cqe_ready = 0, ev_send, ackrx_valid, ackrx_ready = 0;
+  ack_rx_t ackrx;
   cqe_ev_t cqe;
   logic bar_done;
   qp_idx_t qp_err_idx;
@@ -54,6 +56,7 @@ module rx_payload_writer_tb
     .w_valid_o(w_valid), .w_ready_i(w_ready), .w_data_o(w_data), .w_strb_o(w_strb),
     .w_last_o(w_last), .b_valid_i(b_valid), .b_err_i(b_err),
     .ack_valid_o(ack_valid), .ack_o(ack),
+    .ackrx_valid_o(ackrx_valid), .ackrx_ready_i(ackrx_ready), .ackrx_o(ackrx),
     .cqe_valid_o(cqe_valid), .cqe_ready_i(cqe_ready), .cqe_o(cqe),
     .qp_err_valid_o(qp_err_valid), .qp_err_ready_i(qp_err_ready), .qp_err_idx_o(qp_err_idx),
     .bar_done_o(bar_done), .ev_bytes_valid_o(ev_bytes_valid), .ev_bytes_o(ev_bytes), .ev_message_o(ev_message), .ev_send_o(ev_send),
@@ -177,14 +180,58 @@ module rx_payload_writer_tb
     end
   endtask
 
+  // acknowledges for the requester, and how many B must have come
+  ack_rx_t req_want[$];
+  int req_b[$], b_made = 0, b_seen = 0, reqs_seen = 0, values_seen = 0, req_fails = 0;
+
+  // An acknowledge for the requester: without payload, or with a value of 8 bytes.
+  task automatic queue_value(qp_idx_t qp, logic [63:0] iova, bit value, bit fail);
+    rx_write_t w;
+    ack_rx_t r;
+    int n;
+    w = {($bits(rx_write_t) / 32 + 1) {$urandom()}};
+    w.qp = qp;
+    {w.ack, w.last, w.init, w.more, w.has_cqe, w.silent} = '0;
+    w.to_req = 1;
+    w.kind = RxData;
+    w.has_payload = value;
+    w.has_value = value;
+    w.iova = iova;
+    w.len = 13'd8;
+    n = 0;
+    if (value) begin
+      n = int'(((iova & 64'hfff) + 7) / (BurstBeats * BytesW) - (iova & 64'hfff) / (BurstBeats * BytesW)) + 1;
+      for (int m = 1; m <= n; m++) b_plan.push_back(fail && m == n);
+      for (int m = 0; m < 8; m++) want[MemW'(iova + 64'(m))] = w.value[8*m+:8];
+      b_made += n;
+      bytes_want += fail ? 0 : 8;
+      if (fail) errs_want++;
+    end
+    beats_of.push_back(0);
+    wr_todo.push_back(w);
+    rd_todo.push_back(a_read());
+    r = '{qp: qp, psn: w.psn, msn: w.msn, syndrome: w.syndrome, own: 1'b0, src: w.src, fail: w.fail};
+    if (value && fail) begin
+      r.syndrome = 0;
+      r.src = AckLocal;
+      r.fail = 4'd2;
+      req_fails++;
+    end
+    req_want.push_back(r);
+    req_b.push_back(b_made);
+    packets++;
+    values_seen += int'(value);
+  endtask
+
   // Queue one packet. fail: 0 none, else the n-th burst fails. pieces: the payload goes to so many places. cqe_kind:
-  // 0 none, 1 of a SEND, 2 of a WRITE with immediate, 3 a flush.
+  // 0 none, 1 of a SEND, 2 of a WRITE with immediate, 3 a flush; 4: no CQE, a response for the requester.
   task automatic queue_packet(qp_idx_t qp, logic [63:0] iova, int len, int off0, bit with_ack,
                               bit last,
                               int fail, bit init = 0, int pieces = 1, int cqe_kind = 0);
     rx_write_t w;
     beat_t b;
     ack_t x;
+    ack_rx_t r;
     cqe_ev_t c;
     rsp_job_t j;
     int pos, lane, n, nb, first, done_len, part, good_bytes;
@@ -199,7 +246,14 @@ module rx_payload_writer_tb
     w.psn = psn_t'($urandom());
     w.msn = 24'($urandom());
     w.syndrome = len == 0 && ($urandom() % 2) == 0 ? SynNakSeq : SynAck;
-    if (cqe_kind != 0) begin
+    if (cqe_kind == 4) begin
+      w.to_req = 1;
+      w.src = ack_src_e'($urandom());
+      w.fail = 4'($urandom());
+      {w.ack, w.last, w.silent} = '0;
+      with_ack = 0;
+      last = 0;
+    end else if (cqe_kind != 0) begin
       for (int k = 0; k < $bits(cqe_ev_t) / 32 + 1; k++) w.cqe = $bits(cqe_ev_t)'({w.cqe, $urandom()});
       w.cqe.opcode = cqe_kind == 2 ? 8'd129 : 8'd128;
       w.cqe.status = cqe_kind == 3 ? 8'd5 : 8'd0;
@@ -222,7 +276,7 @@ module rx_payload_writer_tb
       w.iova = at;
       w.len = 13'(part);
       w.more = k != 1;
-      w.has_cqe = cqe_kind != 0 && k == 1;
+      w.has_cqe = cqe_kind != 0 && cqe_kind != 4 && k == 1;
       if (w.more) pieces_made++;
       wr_todo.push_back(w);
       rd_todo.push_back(a_read());
@@ -232,6 +286,7 @@ module rx_payload_writer_tb
                  (at & 64'hfff) / (BurstBeats * BytesW)) + 1;
         for (int m = 1; m <= n; m++) begin
           nb++;
+          b_made++;
           b_plan.push_back(fail == nb);
           if (fail == nb) failed = 1;
         end
@@ -273,6 +328,16 @@ module rx_payload_writer_tb
       j.kind = RspInit;
       j.qp = qp;
       expect_rsp(j);
+    end else if (cqe_kind == 4) begin
+      bytes_want += 64'(good_bytes);
+      if (failed) begin
+        errs_want++;
+        req_fails++;
+      end
+      r = '{qp: qp, psn: w.psn, msn: w.msn, syndrome: failed ? 8'd0 : w.syndrome, own: 1'b0, src: failed ? AckLocal : w.src,
+            fail: failed ? 4'd2 : w.fail};
+      req_want.push_back(r);
+      req_b.push_back(b_made);
     end else begin
       c = w.cqe;
       if (c.status == 0 && bad[qp]) c.status = 8'd5;
@@ -343,6 +408,7 @@ module rx_payload_writer_tb
         at_err = at_fail.pop_front();
       end
       if (at_wait != 0) at_wait--;
+      ackrx_ready = go(stall);
     end
   end
 
@@ -401,6 +467,7 @@ module rx_payload_writer_tb
       if (b_valid) begin
         outstanding--;
         bursts_seen++;
+        b_seen++;
       end
     end
   end
@@ -462,6 +529,13 @@ module rx_payload_writer_tb
         void'(cqe_want.pop_front());
         void'(cqe_acks.pop_front());
       end
+      if (ackrx_valid && ackrx_ready) begin
+        reqs_seen++;
+        if (req_want.size() == 0 || ackrx !== req_want[0]) $fatal(1, "for the requester: %p, want %p", ackrx, req_want[0]);
+        if (b_seen < req_b[0]) $fatal(1, "for the requester: %0d of %0d B", b_seen, req_b[0]);
+        void'(req_want.pop_front());
+        void'(req_b.pop_front());
+      end
       if (qp_err_valid && qp_err_ready) begin
         qp_errs_seen++;
         if (err_want.size() == 0 || qp_err_idx !== err_want[0]) begin
@@ -495,6 +569,7 @@ module rx_payload_writer_tb
     if (ack_want.size() != 0) $fatal(1, "%s: %0d acknowledges missing", what, ack_want.size());
     if (err_want.size() != 0) $fatal(1, "%s: QP error missing", what);
     if (rsp_want.size() != 0 || at_want.size() != 0) $fatal(1, "%s: %0d jobs, %0d atomics missing", what, rsp_want.size(), at_want.size());
+    if (req_want.size() != 0) $fatal(1, "%s: %0d for the requester missing", what, req_want.size());
     if (cqe_want.size() != 0) $fatal(1, "%s: %0d CQEs missing", what, cqe_want.size());
     if (sends_seen != sends_want) $fatal(1, "%s: SENDs %0d, want %0d", what, sends_seen, sends_want);
     if (b_plan.size() != 0) $fatal(1, "%s: %0d bursts fewer than expected", what, b_plan.size());
@@ -537,6 +612,10 @@ module rx_payload_writer_tb
                    0, 2 + n % 3, n % 3);
       if (n % 20 == 0) settle("pieces");
     end
+    // values at every lane and over page and burst borders
+    for (int a = 0; a < 2 * int'(BytesW); a++) queue_value(qp_idx_t'($urandom()), Base + 64'(a * 13), 1, 0);
+    for (int a = 0; a < 8; a++) queue_value(qp_idx_t'($urandom()), Base + 64'(4096 * (a + 1) - a), 1, 0);
+    settle("values");
     // random, with stalls, up to 4096 bytes, errors
     for (int round = 0; round < 12; round++) begin
       stall = round % 3 == 0 ? 0 : round % 3 == 1 ? 30 : 80;
@@ -558,7 +637,9 @@ module rx_payload_writer_tb
                      int'($urandom() % BytesW), 1'($urandom()), 1'($urandom()),
                      round >= 4 && $urandom() % 10 == 0 ? 1 + int'($urandom() % 2) : 0, 0,
                      $urandom() % 3 == 0 ? 1 + int'($urandom() % 4) : 1,
-                     $urandom() % 2 == 0 ? int'($urandom() % (l == 0 ? 4 : 3)) : 0);
+                     round % 2 == 1 && $urandom() % 3 == 0 ? 4 : $urandom() % 2 == 0 ? int'($urandom() % (l == 0 ? 4 : 3)) : 0);
+        if (round % 2 == 1 && $urandom() % 3 == 0)
+          queue_value(qp_idx_t'($urandom() % 8), Base + 64'($urandom() % 61000), 1'($urandom()), round >= 4 && $urandom() % 10 == 0);
       end
       settle("random");
       for (int q = 0; q < 8; q++) begin
@@ -604,6 +685,7 @@ module rx_payload_writer_tb
     if (atomics < 25 || at_errs < 2 || rsps < 150) $fatal(1, "requests: corner not reached: %0d %0d %0d", atomics, at_errs, rsps);
     if (naks_want < 5 || stalls_seen == 0) $fatal(1, "corner not reached");
     if (pieces_made < 500 || cqes_seen < 200 || flushed_seen < 10 || sends_seen < 50) $fatal(1, "CQEs: corner not reached");
+    if (reqs_seen < 100 || values_seen < 50 || req_fails < 3) $fatal(1, "for the requester: corner not reached");
     if (silent_seen < 3) $fatal(1, "no silent failure");
     $display("PASS %0d packets, %0d jobs, %0d atomics (%0d failed), %0d pieces, %0d CQEs, %0d bytes, %0d refused, %0d bursts open, %0d beats in %0d cycles",
              packets, rsps, atomics, at_errs, pieces_made, cqes_seen, bytes_seen, naks_seen, max_outstanding, w_beats, l);

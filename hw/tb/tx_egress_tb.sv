@@ -184,9 +184,12 @@ module tx_egress_tb
         pkt.response = fixed_len < 0 && chance(4);
         rsp_op = int'($urandom() % 5);
         pkt.raw = fixed_len < 0 && !pkt.response && $urandom() % 10 == 0;
-        case ($urandom() % 15)
+        case ($urandom() % 19)
           12, 13: pkt.opcode = 8'h64;
           14: pkt.opcode = 8'h65;
+          15, 16: pkt.opcode = OpRcReadRequest;
+          17: pkt.opcode = OpRcCmpSwap;
+          18: pkt.opcode = OpRcFetchAdd;
           6: pkt.opcode = OpRcSendFirst;
           7: pkt.opcode = OpRcSendLastImm;
           8: pkt.opcode = OpRcSendOnly;
@@ -205,11 +208,12 @@ module tx_egress_tb
         pkt.has_value = pkt.opcode == OpRcAtomicAck;
         if (pkt.response) {pkt.report, pkt.ack_req, pkt.solicited} = '0;
         if (fixed_len >= 0) pkt.opcode = OpRcWriteOnly;
-        pkt.has_reth = pkt.opcode inside {OpRcWriteFirst, OpRcWriteOnly, OpRcWriteOnlyImm};
+        pkt.has_reth = pkt.opcode inside {OpRcWriteFirst, OpRcWriteOnly, OpRcWriteOnlyImm, OpRcReadRequest};
+        pkt.has_atomic = pkt.opcode inside {OpRcCmpSwap, OpRcFetchAdd};
         pkt.has_imm = pkt.opcode inside {OpRcWriteLastImm, OpRcWriteOnlyImm, OpRcSendLastImm,
                                          OpRcSendOnlyImm, 8'h65};
         pkt.has_deth = pkt.opcode[7:5] == 3'd3;
-        if (pkt.raw) {pkt.has_deth, pkt.has_reth, pkt.has_imm, pkt.has_ieth} = '0;
+        if (pkt.raw) {pkt.has_atomic, pkt.has_deth, pkt.has_reth, pkt.has_imm, pkt.has_ieth} = '0;
         if (pkt.has_deth) pkt.va[24+:AhIdxW] = AhIdxW'($urandom() % 16);
         pkt.has_ieth = pkt.opcode inside {OpRcSendLastInv, OpRcSendOnlyInv};
         if (fixed_len >= 0) pkt.len = 13'(fixed_len);
@@ -218,6 +222,7 @@ module tx_egress_tb
         else if (chance(2)) pkt.len = 13'(1 + $urandom() % 200);
         else pkt.len = 13'(1 + $urandom() % 1100);
         if (!pkt.has_reth && !pkt.has_deth && pkt.len == 0 && pkt.opcode != OpRcReadRespOnly) pkt.len = 13'd1;
+        if (pkt.has_atomic || pkt.opcode == OpRcReadRequest) pkt.len = '0;
         if (pkt.raw && pkt.len < 14) pkt.len = 13'(14 + $urandom() % 60);
         if (pkt.has_value) pkt.len = '0;
         cur_seq = pkt_seq;
@@ -346,7 +351,7 @@ module tx_egress_tb
     l3 = fl;
     plen = e.is_ack ? 0 : int'(e.pkt.len);
     pad = (4 - plen % 4) % 4;
-    ext = e.is_ack ? 4 : (e.pkt.has_reth ? 16 : e.pkt.has_deth ? 8 : 0) + (e.pkt.has_imm || e.pkt.has_ieth || e.pkt.has_aeth ? 4 : 0) +
+    ext = e.is_ack ? 4 : (e.pkt.has_atomic ? 28 : e.pkt.has_reth ? 16 : e.pkt.has_deth ? 8 : 0) + (e.pkt.has_imm || e.pkt.has_ieth || e.pkt.has_aeth ? 4 : 0) +
           (e.pkt.has_value ? 8 : 0);
     b = 8 + 12 + ext + plen + pad + 4;      // UDP length
     if (e.attr.ipv6) begin
@@ -398,6 +403,12 @@ module tx_egress_tb
         put(128'(e.pkt.rkey[31] ? e.attr.qkey : e.pkt.rkey), 4);
         put(128'd0, 1);
         put(e.attr.gsi ? 128'd1 : 128'(256 + int'(e.pkt.qp)), 3);
+      end
+      if (e.pkt.has_atomic) begin
+        put(128'(e.pkt.va), 8);
+        put(128'(e.pkt.rkey), 4);
+        put(128'(e.pkt.swap_add), 8);
+        put(128'(e.pkt.compare), 8);
       end
       if (e.pkt.has_imm || e.pkt.has_ieth || e.pkt.has_aeth) put(128'(e.pkt.imm), 4);
       if (e.pkt.has_value) put(128'(e.pkt.va), 8);
@@ -493,7 +504,7 @@ module tx_egress_tb
         $fatal(1, "frame %0d (ack %0d v6 %0d vlan %0d len %0d) byte %0d of %0d: got %h, want %h", frames,
                w.is_ack, w.attr.ipv6, w.attr.vlan, plen, i, fl, gb[i], fb[i]);
     if (fl != gl) $fatal(1, "frame %0d: %0d bytes, want %0d", frames, gl, fl);
-    kind = !w.is_ack ? (w.pkt.raw ? 4 : w.pkt.response ? 3 : 0) : w.ack.syndrome == SynAck ? 1 : 2;
+    kind = !w.is_ack ? (w.pkt.raw ? 4 : w.pkt.response ? 3 : w.pkt.has_atomic || w.pkt.opcode == OpRcReadRequest ? 5 : 0) : w.ack.syndrome == SynAck ? 1 : 2;
     if (kind == 1) acks_seen++;
     if (kind == 2) naks_seen++;
     if (kind == 3) responses++;

@@ -68,7 +68,7 @@ module rnic_csr
   function automatic logic [1:0] csr_map(input logic [12:0] word);
     if (word inside {
           13'h0000, 13'h0002, [13'h0004:13'h0005], [13'h0008:13'h0009], [13'h0010:13'h0012],
-          [13'h0020:13'h0025], [13'h0200:13'h0209], [13'h0210:13'h022d], [13'h0235:13'h0236],
+          [13'h0020:13'h0025], [13'h0200:13'h0209], [13'h0210:13'h022d], [13'h0230:13'h0236],
           [13'h0239:13'h023b], [13'h0240:13'h0257], [13'h0260:13'h0272]
         }) return 2'b11;
     if (word inside {
@@ -81,7 +81,7 @@ module rnic_csr
   function automatic logic csr_wide(input logic [12:0] word);
     return word inside {
         13'h0008, [13'h0010:13'h0011], [13'h0020:13'h0025], [13'h0200:13'h0209],
-        [13'h0210:13'h022d], [13'h0235:13'h0236], [13'h0239:13'h023b], [13'h0240:13'h0257],
+        [13'h0210:13'h022d], [13'h0230:13'h0236], [13'h0239:13'h023b], [13'h0240:13'h0257],
         [13'h0260:13'h0272]
     };
   endfunction
@@ -608,6 +608,21 @@ module rnic_csr
       endcase
       group6_q <= '0;
       case (ar_addr_q[6:3])
+        4'h0: begin
+          group6_q[63:0] <= hw2reg_i.tx_read_requests.count;
+        end
+        4'h1: begin
+          group6_q[63:0] <= hw2reg_i.tx_atomic_requests.count;
+        end
+        4'h2: begin
+          group6_q[63:0] <= hw2reg_i.implied_nak_seq_err.count;
+        end
+        4'h3: begin
+          group6_q[63:0] <= hw2reg_i.rx_dup_responses.count;
+        end
+        4'h4: begin
+          group6_q[63:0] <= hw2reg_i.rx_ghost_responses.count;
+        end
         4'h5: begin
           group6_q[63:0] <= hw2reg_i.rx_raw_frames.count;
         end

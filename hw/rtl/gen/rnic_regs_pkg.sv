@@ -10,7 +10,7 @@
 package rnic_regs_pkg;
 
   // Hash over the register map and the layouts, as in register layout_hash.
-  localparam logic [31:0] LayoutHash = 32'h7724779f;
+  localparam logic [31:0] LayoutHash = 32'h1f88147c;
 
   // ---- enums ----------------------------------------------------------------------------------
   // drop_reason: Verdict of the receive front end on one frame, in order of precedence: the first
@@ -196,6 +196,7 @@ package rnic_regs_pkg;
   localparam logic [7:0] CmdSyndromeSrqAddr         = 8'd33;
   localparam logic [7:0] CmdSyndromeSrqSize         = 8'd34;
   localparam logic [7:0] CmdSyndromeSrqLimit        = 8'd35;
+  localparam logic [7:0] CmdSyndromeMaxRdAtomic     = 8'd40;
   localparam logic [7:0] CmdSyndromeMaxDestRdAtomic = 8'd41;
 
   // eqe_type: What an EQE tells. Completion events go to the EQ of the CQ, all others to EQ 0.
@@ -224,7 +225,7 @@ package rnic_regs_pkg;
   localparam logic [16:0] CsrVersionOffset = 17'h00004;
   localparam logic [31:0] CsrVersionReset = 32'h1;
   localparam logic [16:0] CsrLayoutHashOffset = 17'h00008;
-  localparam logic [31:0] CsrLayoutHashReset = 32'h7724779f;
+  localparam logic [31:0] CsrLayoutHashReset = 32'h1f88147c;
   localparam logic [16:0] CsrCaps0Offset = 17'h00010;
   localparam logic [16:0] CsrCaps1Offset = 17'h00014;
   localparam logic [16:0] CsrClockOffset = 17'h00018;
@@ -297,6 +298,11 @@ package rnic_regs_pkg;
   localparam logic [16:0] CsrRxAtomicRequestsOffset = 17'h01158;
   localparam logic [16:0] CsrDuplicateRequestOffset = 17'h01160;
   localparam logic [16:0] CsrTxReadResponsesOffset = 17'h01168;
+  localparam logic [16:0] CsrTxReadRequestsOffset = 17'h01180;
+  localparam logic [16:0] CsrTxAtomicRequestsOffset = 17'h01188;
+  localparam logic [16:0] CsrImpliedNakSeqErrOffset = 17'h01190;
+  localparam logic [16:0] CsrRxDupResponsesOffset = 17'h01198;
+  localparam logic [16:0] CsrRxGhostResponsesOffset = 17'h011a0;
   localparam logic [16:0] CsrRxRawFramesOffset = 17'h011a8;
   localparam logic [16:0] CsrTxRawFramesOffset = 17'h011b0;
   localparam logic [16:0] CsrEqeWrittenOffset = 17'h011c8;
@@ -369,6 +375,14 @@ package rnic_regs_pkg;
     logic [31:0] length;
     logic [63:0] addr;
   } sge_t;
+
+  // Operands of cmp_swap and fetch_add, in the WQE at offset 48, where others have their second
+  // SGE.
+  localparam int unsigned AtomicOperandsBytes = 16;
+  typedef struct packed {
+    logic [63:0] compare;
+    logic [63:0] swap_add;
+  } atomic_operands_t;
 
   // Send WQE, and receive WQE (of which num_sge, index and sge are looked at). A queue has a stride
   // of 64 bytes (at most 2 SGEs: the first 64 bytes of this layout) or of 128 bytes (4 SGEs),
@@ -619,7 +633,8 @@ package rnic_regs_pkg;
   // Answer of query_device.
   localparam int unsigned DeviceCapsBytes = 64;
   typedef struct packed {
-    logic [63:0] rsvd_0;
+    logic [31:0] rsvd_0;
+    logic [31:0] max_rd_atomic;
     logic [31:0] num_srq;
     logic [31:0] num_ah;
     logic [31:0] max_dest_rd_atomic;
@@ -920,6 +935,21 @@ package rnic_regs_pkg;
   } csr_hw2reg_tx_read_responses_t;
   typedef struct packed {
     logic [63:0] count;
+  } csr_hw2reg_tx_read_requests_t;
+  typedef struct packed {
+    logic [63:0] count;
+  } csr_hw2reg_tx_atomic_requests_t;
+  typedef struct packed {
+    logic [63:0] count;
+  } csr_hw2reg_implied_nak_seq_err_t;
+  typedef struct packed {
+    logic [63:0] count;
+  } csr_hw2reg_rx_dup_responses_t;
+  typedef struct packed {
+    logic [63:0] count;
+  } csr_hw2reg_rx_ghost_responses_t;
+  typedef struct packed {
+    logic [63:0] count;
   } csr_hw2reg_rx_raw_frames_t;
   typedef struct packed {
     logic [63:0] count;
@@ -991,6 +1021,11 @@ package rnic_regs_pkg;
     csr_hw2reg_rx_atomic_requests_t    rx_atomic_requests;
     csr_hw2reg_duplicate_request_t     duplicate_request;
     csr_hw2reg_tx_read_responses_t     tx_read_responses;
+    csr_hw2reg_tx_read_requests_t      tx_read_requests;
+    csr_hw2reg_tx_atomic_requests_t    tx_atomic_requests;
+    csr_hw2reg_implied_nak_seq_err_t   implied_nak_seq_err;
+    csr_hw2reg_rx_dup_responses_t      rx_dup_responses;
+    csr_hw2reg_rx_ghost_responses_t    rx_ghost_responses;
     csr_hw2reg_rx_raw_frames_t         rx_raw_frames;
     csr_hw2reg_tx_raw_frames_t         tx_raw_frames;
     csr_hw2reg_eqe_written_t           eqe_written;

@@ -472,6 +472,7 @@ module cmd_proc
         d.num_vectors = NumVec;
         d.num_srq = NumSrq;
         d.max_dest_rd_atomic = MaxDestRdAtomic;
+        d.max_rd_atomic = MaxRdAtomic;
         bits[HdrW+:$bits(d)] = d;
       end
       BodyMr: begin
@@ -1024,6 +1025,9 @@ module cmd_proc
           end else if (new_state_q == rnic_regs_pkg::QpStateRtr &&
                        attr_q.max_dest_rd_atomic > 8'(MaxDestRdAtomic)) begin
             answer(rnic_regs_pkg::CmdStatusBadParam, rnic_regs_pkg::CmdSyndromeMaxDestRdAtomic);
+          end else if (new_state_q == rnic_regs_pkg::QpStateRts && qp_cmd_rsp_i.state == QpRtr &&
+                       attr_q.max_rd_atomic > 8'(MaxRdAtomic)) begin
+            answer(rnic_regs_pkg::CmdStatusBadParam, rnic_regs_pkg::CmdSyndromeMaxRdAtomic);
           end else begin
             attr_q <= merge(qp_cmd_rsp_i, attr_q, qp_state_e'(new_state_q[2:0]));
             adm_rsp_q <= new_state_q == rnic_regs_pkg::QpStateRtr;

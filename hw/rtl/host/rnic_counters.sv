@@ -57,6 +57,11 @@ module rnic_counters
   input  logic                       ev_nak_seq_i,
   input  logic                       ev_rnr_i,
   input  logic                       ev_again_i,
+  input  logic                       ev_tx_read_i,
+  input  logic                       ev_tx_atomic_i,
+  input  logic                       ev_implied_i,
+  input  logic                       ev_dup_rsp_i,
+  input  logic                       ev_ghost_rsp_i,
   // host
   input  logic                       ev_cqe_i,
   input  logic                       ev_cqe_lost_i,
@@ -183,7 +188,8 @@ module rnic_counters
           3'd1: q.tx_acks.count <= q.tx_acks.count + 64'd1;
           3'd4: q.tx_raw_frames.count <= q.tx_raw_frames.count + 64'd1;
           3'd3: q.tx_read_responses.count <= q.tx_read_responses.count + 64'd1;
-          default: q.tx_naks.count <= q.tx_naks.count + 64'd1;
+          3'd2: q.tx_naks.count <= q.tx_naks.count + 64'd1;
+          default: ;
         endcase
       end
       if (ev_abort_i) q.tx_aborted.count <= q.tx_aborted.count + 64'd1;
@@ -201,6 +207,12 @@ module rnic_counters
       if (ev_nak_seq_i) q.packet_seq_err.count <= q.packet_seq_err.count + 64'd1;
       if (ev_rnr_i) q.rnr_nak_retry_err.count <= q.rnr_nak_retry_err.count + 64'd1;
       if (ev_again_i) q.tx_retransmits.count <= q.tx_retransmits.count + 64'd1;
+
+      if (ev_tx_read_i) q.tx_read_requests.count <= q.tx_read_requests.count + 64'd1;
+      if (ev_tx_atomic_i) q.tx_atomic_requests.count <= q.tx_atomic_requests.count + 64'd1;
+      if (ev_implied_i) q.implied_nak_seq_err.count <= q.implied_nak_seq_err.count + 64'd1;
+      if (ev_dup_rsp_i) q.rx_dup_responses.count <= q.rx_dup_responses.count + 64'd1;
+      if (ev_ghost_rsp_i) q.rx_ghost_responses.count <= q.rx_ghost_responses.count + 64'd1;
 
       if (ev_cqe_i) q.cqe_written.count <= q.cqe_written.count + 64'd1;
       if (ev_cqe_lost_i) q.cqe_overrun.count <= q.cqe_overrun.count + 64'd1;

@@ -19,6 +19,9 @@
 // the CQE was taken. On a QP whose write failed its status becomes loc_qp_op_err for the packet
 // that failed, wr_flush_err behind it.
 //
+// An acknowledge for our own requester (rx_write_t.to_req) leaves on ackrx_o instead, in the same order; its packet's failed
+// write makes it one that fails the WQE by loc_qp_op_err, and no more than that.
+//
 // A failed write or atomic (IBTA 9.7.5.2.4) gives a NAK remote operational error in place of the acknowledge
 // (but not for rx_write_t.silent) and puts the QP into ERR; nothing else is acknowledged on this QP until rx_write_t.init announces
 // its next connection.
@@ -73,6 +76,9 @@ module rx_payload_writer
   output logic              rsp_valid_o,
   input  logic              rsp_ready_i,
   output rsp_job_t          rsp_o,
+  output logic              ackrx_valid_o,
+  input  logic              ackrx_ready_i,
+  output ack_rx_t           ackrx_o,
 
   output logic              cqe_valid_o,
   input  logic              cqe_ready_i,
@@ -113,6 +119,9 @@ module rx_payload_writer
     logic             silent;
     logic             has_cqe;
     cqe_ev_t          cqe;
+    logic             to_req;
+    ack_src_e         src;
+    logic [3:0]       fail;
     psn_t             psn;
     logic [23:0]      msn;
     logic [7:0]       syndrome;
@@ -127,6 +136,8 @@ module rx_payload_writer
     logic [BurstW-1:0] slot;     // place of the first beat between burst borders
     logic [BeatsW-1:0] beats;    // beats to write, minus 1
     logic [12:0]       len;      // bytes
+    logic              has_value;
+    logic [63:0]       value;
   } job_t;
 
   // ---- intake: plan -----------------------------------------------------------------------------
@@ -158,6 +169,9 @@ module rx_payload_writer
     silent: wr_i.silent,
     has_cqe: wr_i.has_cqe,
     cqe: wr_i.cqe,
+    to_req: wr_i.to_req,
+    src: wr_i.src,
+    fail: wr_i.fail,
     psn: wr_i.psn,
     msn: wr_i.msn,
     syndrome: wr_i.syndrome,
@@ -169,7 +183,9 @@ module rx_payload_writer
     last_lane: wr_end[LaneW-1:0],
     slot: wr_i.iova[LaneW+:BurstW],
     beats: BeatsW'((14'(wr_i.iova[LaneW-1:0]) + 14'(wr_i.len) - 14'd1) >> LaneW),
-    len: wr_i.len
+    len: wr_i.len,
+    has_value: wr_i.has_value,
+    value: wr_i.value
   };
 
   rnic_fifo #(.Width($bits(pend_t)), .Depth(Depth)) u_pend (
@@ -237,8 +253,15 @@ module rx_payload_writer
   logic             first_q;           // next input beat is the first of its piece
   logic             piece_last, beat_done, take;
 
-  assign off = mid_q ? mid_off_q : pl_off_i;
-  assign cnt = mid_q ? pl_cnt_i - (LaneW + 1)'(mid_off_q - pl_off_i) : pl_cnt_i;
+  // A value stands for a beat of the stream.
+  logic [DataW-1:0] in_data;
+  logic [LaneW-1:0] in_off;
+  logic [LaneW:0]   in_cnt;
+  assign in_data = job.has_value ? DataW'(job.value) : pl_data_i;
+  assign in_off = job.has_value ? '0 : pl_off_i;
+  assign in_cnt = job.has_value ? (LaneW + 1)'(8) : pl_cnt_i;
+  assign off = mid_q ? mid_off_q : in_off;
+  assign cnt = mid_q ? in_cnt - (LaneW + 1)'(mid_off_q - in_off) : in_cnt;
   assign left = first_q ? job.len : left_q;
   assign piece_last = left <= 13'(cnt);
   assign beat_done = left >= 13'(cnt);
@@ -267,8 +290,8 @@ module rx_payload_writer
   assign shift = first_q && !flush_q ? job.lane - off : shift_q;
   assign prime = first_q && job.lane < off;  // first output beat needs the second input beat
   assign room = job_valid && !flush_q && (w_free || prime);
-  assign pl_ready_o = room && beat_done;
-  assign take = pl_valid_i && room;
+  assign pl_ready_o = room && beat_done && !job.has_value;
+  assign take = (pl_valid_i || job.has_value) && room;
   assign emit = (take && !prime) || (flush_q && w_free);
   assign final_beat = out_q == job.beats;
   assign slot = job.slot + BurstW'(out_q);
@@ -295,14 +318,14 @@ module rx_payload_writer
     end else begin
       if (w_ready_i) w_valid_q <= 1'b0;
       if (take) begin
-        prev_q <= pl_data_i;
+        prev_q <= in_data;
         shift_q <= shift;
         first_q <= piece_last;
         flush_q <= piece_last && !(emit && final_beat);
       end
       if (emit) begin
         w_valid_q <= 1'b1;
-        w_data_o <= funnel(pl_data_i, prev_q, shift);
+        w_data_o <= funnel(in_data, prev_q, shift);
         w_strb_o <= (out_q == '0 ? {BytesW{1'b1}} << job.lane : {BytesW{1'b1}}) &
                     (final_beat ? {BytesW{1'b1}} >> ~job.last_lane : {BytesW{1'b1}});
         w_last_o <= final_beat || slot == '1;
@@ -317,7 +340,7 @@ module rx_payload_writer
   logic [NumW-1:0]  b_count_q;
   logic             b_failed_q;
   logic [NumQp-1:0] bad_q;       // a write of this connection failed
-  logic             cqe_wait, is_send, cqe_done_q, for_rsp, run, ready;
+  logic             cqe_wait, req_wait, is_send, cqe_done_q, for_rsp, run, ready;
   logic             at_busy_q, at_done_q, at_err_q;   // atomic under way, finished
   logic [63:0]      at_value_q;
   logic             err_v_q;
@@ -344,8 +367,15 @@ module rx_payload_writer
   assign cqe_valid_o = done && pend.has_cqe && !cqe_done_q;
   assign cqe_wait = pend.has_cqe && !cqe_done_q && !cqe_ready_i;
   assign rsp_valid_o = done && for_rsp && !cqe_wait;
-  assign pend_pop = done && !(failed && !pend.more && err_v_q && !qp_err_ready_i) && !cqe_wait &&
-                    !(for_rsp && !rsp_ready_i);
+  assign ackrx_valid_o = done && pend.to_req && !pend.more;
+  assign req_wait = ackrx_valid_o && !ackrx_ready_i;
+  assign ackrx_o = '{
+    qp: pend.qp, psn: pend.psn, msn: pend.msn, syndrome: failed ? 8'd0 : pend.syndrome, own: 1'b0,
+    src: failed ? AckLocal : pend.src,
+    fail: failed ? rnic_regs_pkg::WcStatusLocQpOpErr[3:0] : pend.fail
+  };
+  assign pend_pop = done && !(failed && !pend.more && !pend.to_req && err_v_q && !qp_err_ready_i) &&
+                    !cqe_wait && !req_wait && !(for_rsp && !rsp_ready_i);
   assign atomic_valid_o = ready && run && !at_busy_q && !at_done_q;
   assign atomic_o = '{
     fetch_add: ask.rd.fetch_add,
@@ -433,6 +463,9 @@ module rx_payload_writer
           ev_bytes_o <= pend.len;
         end else if (pend.init) begin
           bad_q[pend.qp] <= 1'b0;
+        end else if (pend.to_req) begin
+          ev_bytes_valid_o <= !failed && pend.len != 0;
+          ev_bytes_o <= pend.len;
         end else if (failed) begin
           bad_q[pend.qp] <= 1'b1;
           if (!bad) begin
@@ -479,10 +512,10 @@ module rx_payload_writer
       drain_q <= drain_i;
       if (drain_i && !drain_q) begin
         drain_left_q <= pend_level - ($bits(pend_level))'(pend_pop);
-        drain_err_q <= err_v_q && !qp_err_ready_i || (pend_pop && failed && !pend.more && !bad);
+        drain_err_q <= err_v_q && !qp_err_ready_i || (pend_pop && failed && !pend.more && !pend.to_req && !bad);
       end else begin
         if (pend_pop && drain_left_q != '0) drain_left_q <= drain_left_q - 1'b1;
-        if (pend_pop && drain_left_q != '0 && failed && !pend.more && !bad) drain_err_q <= 1'b1;
+        if (pend_pop && drain_left_q != '0 && failed && !pend.more && !pend.to_req && !bad) drain_err_q <= 1'b1;
         else if (qp_err_ready_i) drain_err_q <= 1'b0;
       end
     end

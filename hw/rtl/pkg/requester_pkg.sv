@@ -31,6 +31,7 @@ package requester_pkg;
     logic [3:0]  qp_type;
     logic [2:0]  mtu;
     logic [4:0]  timeout;
+    logic [3:0]  max_rd;     // READs and atomics outstanding at most, 0 to MaxRdAtomic
     logic [23:0] pd;
   } ticket_t;
 
@@ -48,6 +49,7 @@ package requester_pkg;
     logic [3:0]  qp_type;
     logic [2:0]  mtu;
     logic [4:0]  timeout;
+    logic [3:0]  max_rd;
     logic [23:0] pd;
   } wqe_item_t;
 
@@ -60,7 +62,17 @@ package requester_pkg;
   } msg_kind_e;
 
   // Operations that make packets; OpNone stands for NOP and for what could not be read.
-  typedef enum logic [2:0] {OpNone, OpWrite, OpSend, OpLocalInv, OpBindMw} msg_op_e;
+  typedef enum logic [2:0] {
+    OpNone, OpWrite, OpSend, OpLocalInv, OpBindMw, OpRead, OpCmpSwap, OpFetchAdd
+  } msg_op_e;
+
+  // READ or atomic: one request packet, answered by responses
+  function automatic logic op_is_rd(input msg_op_e op);
+    return op inside {OpRead, OpCmpSwap, OpFetchAdd};
+  endfunction
+
+  // Number of a READ or atomic of a QP, modulo 16: tells 0 to MaxRdAtomic outstanding ones apart.
+  typedef logic [LogMaxRd:0] rd_num_t;
 
   // A run of bytes in host memory.
   typedef struct packed {
@@ -76,6 +88,8 @@ package requester_pkg;
     logic        has_imm;    // immediate data in `imm`
     logic        has_inv;    // key to invalidate in `imm`
     logic        inl;        // payload is in the WQE, not in `seg`
+    logic        fence;      // not before all READs and atomics ahead of it are complete
+    logic [3:0]  max_rd;
     logic        last;       // last of its ticket
     qp_idx_t     qp;
     gen_t        gen;
@@ -92,9 +106,10 @@ package requester_pkg;
     logic [31:0] total;      // bytes
     logic [31:0] imm;        // as a number: its high byte goes to the wire first
     logic [23:0] pd;
-    logic [31:0] lkey;       // MsgChange: of the MR that a window is bound to; its range is seg[0], the key is rkey
     logic [3:0]  bind_how;   // zero-based, remote atomic, read, write
-    seg_t [3:0]  seg;        // runs that are not empty, in order
+    seg_t [3:0]  seg;        // runs that are not empty, in order. READ, atomic: `iova` is the address in the MR of
+    logic [3:0][31:0] lkey;  // this key; seg[2].iova and seg[3].iova of an atomic: swap_add and compare
+                             // MsgChange: lkey[0] of the MR that a window is bound to; its range is seg[0], the key is rkey
   } msg_t;
 
   // A message in flight, in the ring of its QP at wqe index modulo 2^LogInflight. A WQE that is sent again
@@ -136,6 +151,7 @@ package requester_pkg;
   typedef struct packed {
     retry_cause_e cause;
     logic         progress;     // the oldest unacknowledged PSN moved
+    logic         implied;      // CauseNakSeq: no NAK came, but something behind a missing response
     logic         outstanding;  // packets are unacknowledged
     logic         behind;       // the sending position is before what was acknowledged or completed
     logic         rewound;      // the sending position is at the oldest unacknowledged PSN

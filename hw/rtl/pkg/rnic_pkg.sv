@@ -34,6 +34,8 @@ package rnic_pkg;
   localparam int unsigned LogInflight = 7;       // messages in flight per QP
   localparam int unsigned MaxDestRdAtomic = 8;   // READs and atomics of a peer at a time, per QP
   localparam int unsigned LogRspSlots = 4;       // response queue of a QP: these, 7 duplicates, an error
+  localparam int unsigned LogMaxRd = 3;          // READs and atomics outstanding per QP
+  localparam int unsigned MaxRdAtomic = 1 << LogMaxRd;
   localparam int unsigned AxiIdW = 4;
   localparam int unsigned BurstBeats = 64;       // longest AXI burst; bursts never cross 4 KiB
 
@@ -418,6 +420,14 @@ package rnic_pkg;
     wqe_idx_t    ci;
   } rq_query_t;
 
+  // ---- what an acknowledge for our requester comes from ------------------------------------------
+  typedef enum logic [1:0] {
+    AckPacket,                  // ACK, NAK or RNR NAK
+    AckResponse,                // READ response or ATOMIC ACK that was taken
+    AckImplied,                 // something behind a response that did not come: NAK of that one
+    AckLocal                    // a response that cannot be used: its WQE fails with `fail`
+  } ack_src_e;
+
   // ---- responder -> payload writer: one per packet that has an effect, in order -----------------
   typedef enum logic [1:0] {
     RxData,                     // SEND, RDMA WRITE and all that leads to an acknowledge only
@@ -443,6 +453,11 @@ package rnic_pkg;
     logic [7:0]  syndrome;
     logic        has_cqe;       // complete a receive WQE when the write has finished, before the ACK
     cqe_ev_t     cqe;
+    logic        to_req;        // not an acknowledge to send but one for our requester, in order
+    ack_src_e    src;
+    logic [3:0]  fail;
+    logic        has_value;     // the payload is `value` (8 bytes, low byte first), not the stream
+    logic [63:0] value;
   } rx_write_t;
 
   // READ and atomic requests (and RxError: slot only), beside the above.
@@ -505,7 +520,32 @@ package rnic_pkg;
     logic [23:0] msn;
     logic [7:0]  syndrome;
     logic        own;           // nobody acknowledged: the packets have been sent (UC)
+    ack_src_e    src;
+    logic [3:0]  fail;          // wc_status, with AckLocal
   } ack_rx_t;
+
+  // ---- READs and atomics whose responses are awaited: requester -> transport ----------------------
+  typedef struct packed {
+    psn_t                 base;    // PSN of its first response
+    psn_t                 last;
+    logic [31:0]          len;     // bytes
+    logic                 atomic;
+    rq_sge_t [MaxSge-1:0] sge;     // where they go
+  } rd_entry_t;
+  typedef struct packed {
+    logic        incomplete;    // some are not completed
+    logic        waiting;       // responses are awaited, the next one is that of `psn`
+    logic        gap;           // the requester was told to ask for it again
+    psn_t        psn;
+    psn_t        max_psn;       // behind the newest PSN sent
+    rd_entry_t   entry;         // that it belongs to
+  } rd_view_t;
+  typedef struct packed {
+    qp_idx_t     qp;
+    logic        take;          // the response of `psn` was taken; else: the requester asks for it again
+    logic        last;          // it was the last one of its entry
+    psn_t        psn;
+  } rd_update_t;
 
   // ---- requester -> egress: one per packet --------------------------------------------------------
   typedef struct packed {
@@ -524,11 +564,14 @@ package rnic_pkg;
     logic        has_aeth;      // syndrome and MSN in imm
     logic        has_value;     // AtomicAckETH: original value in va
     logic        response;      // READ response or ATOMIC ACK; imm is syndrome and MSN, also without AETH
+    logic        has_atomic;    // AtomicETH: va, rkey, swap_add, compare
     logic        inl;           // payload comes from the WQE (inline data)
     logic [63:0] va;
     logic [31:0] rkey;
     logic [31:0] dma_len;
     logic [31:0] imm;
+    logic [63:0] swap_add;
+    logic [63:0] compare;
     logic [12:0] len;           // payload bytes without pad
   } tx_pkt_t;
 

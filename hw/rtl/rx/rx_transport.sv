@@ -33,6 +33,13 @@
 // payload goes to (Sge, Mr, MrCheck) and hand out all pieces but the last (Pieces). The whole packet is checked before a
 // byte of it is written. An error completes the WQE: it is closed first (again Rq).
 //
+// Responses to our READs and atomics (IBTA 9.7.5): read_table says which one is the next and where it goes. It is taken
+// in order only, with the right opcode and length, its part of the scatter list checked as for a SEND; then the payload
+// writer hands it to the requester as an acknowledge when its data are in memory. One behind is a duplicate, one without a request
+// a ghost. One ahead, or an acknowledge at or behind it, means that the next one was lost: once per gap the requester
+// is told to ask again. While READs or atomics are not complete, all acknowledges go the way of the
+// responses, so that none overtakes data.
+//
 // Order is kept by sending everything that leads to an acknowledge, also duplicates and NAKs,
 // through wr_o: the payload writer acknowledges and completes after all earlier writes have finished.
 // Flushed receive WQEs, and the end of a QP's use of its SRQ, go the same way, between packets. A fatal NAK
@@ -134,6 +141,16 @@ module rx_transport
   output logic         drain_done_o,
   output logic         idle_o,
 
+  // read_table of the requester
+  output logic         rt_re_o,
+  output qp_idx_t      rt_qp_o,
+  input  rd_view_t     rt_view_i,       // one cycle after rt_re_o, until the next
+  output logic         rt_update_valid_o,
+  output rd_update_t   rt_update_o,
+
+  output logic         ev_implied_o,    // a lost response was noticed
+  output logic         ev_dup_rsp_o,
+  output logic         ev_ghost_rsp_o,
   output logic         ev_drop_valid_o,
   output logic [4:0]   ev_drop_o,
   output logic         ev_rnr_o,
@@ -154,6 +171,7 @@ module rx_transport
     DropNakInvReq = 5'd8,
     DropNakAccess = 5'd9,
     DropNakOp = 5'd10,
+    DropGhost = 5'd11,
     DropReservedAeth = 5'd12,
     DropCnp = 5'd13,
     DropQkey = 5'd14,
@@ -221,6 +239,8 @@ module rx_transport
     logic read;        // RDMA READ
     logic atomic;
     logic ack;
+    logic rd_rsp;      // READ response
+    logic at_rsp;      // ATOMIC ACK
     logic response;    // ACK, READ response, ATOMIC ACK
     logic cnp;
   } class_t;
@@ -246,6 +266,19 @@ module rx_transport
     logic        gsi;
   } qp_view_t;
 
+  // What becomes of an acknowledge or a response.
+  typedef enum logic [3:0] {
+    AnsNone,       // it is a request
+    AnsDirect,     // acknowledge, to the requester at once
+    AnsOrdered,    // acknowledge, behind the responses
+    AnsTake,       // the next response
+    AnsBad,        // in its place, but of wrong opcode or length
+    AnsImplied,    // shows that the next response was lost
+    AnsSilent,     // shows it again
+    AnsDuplicate,
+    AnsGhost
+  } answer_e;
+
   typedef struct packed {
     logic        drop;        // without any answer, for `reason`
     drop_e       reason;
@@ -253,7 +286,9 @@ module rx_transport
     logic        rc;          // answered, and in order
     logic        ud;
     logic        keep;        // a receive WQE that is too short for it stays (UD, raw packets)
-    logic        fwd_ack;     // to the requester
+    answer_e     answer;
+    logic [31:0] off;         // AnsTake: place of the payload in the message
+    logic        rd_last;     // AnsTake: last response of its request
     logic        duplicate;
     logic        ahead;
     logic        op_ok;       // executed, allowed, in its place in the message, of right lengths
@@ -292,6 +327,8 @@ module rx_transport
     logic       has_wr;
     rx_write_t  wr;
     logic       fwd_ack;
+    logic       update;       // read_table
+    rd_update_t rt;
     logic       fatal;     // the QP goes to ERR at once
     logic       rnr;
     logic       read;
@@ -340,6 +377,8 @@ module rx_transport
     c.read = o == OpRcReadRequest;
     c.atomic = o == OpRcCmpSwap || o == OpRcFetchAdd;
     c.ack = o == OpRcAck;
+    c.rd_rsp = op inside {[OpRcReadRespFirst : OpRcReadRespOnly]};
+    c.at_rsp = op == OpRcAtomicAck;
     c.response = op inside {[OpRcReadRespFirst : OpRcAtomicAck]};
     c.cnp = op == OpCnp;
     return c;
@@ -382,9 +421,41 @@ module rx_transport
                      q.remote_atomic && p.va[2:0] == 3'd0);
   endfunction
 
+  function automatic answer_e answer(input pkt_t p, input class_t c, input rd_view_t v,
+                                     input logic [12:0] mtu, input logic [31:0] rest);
+    logic final_rsp, start, ok;
+    start = p.psn == v.entry.base;
+    final_rsp = p.psn == v.entry.last;
+    if (c.ack) begin
+      if (v.waiting && psn_ge(p.psn, v.psn) && !(p.syndrome[5] && p.psn == v.psn)) begin
+        if (psn_ge(p.psn, v.max_psn)) return AnsGhost;
+        return v.gap ? AnsSilent : AnsImplied;
+      end
+      return v.incomplete ? AnsOrdered : AnsDirect;
+    end
+    if (!v.waiting) return v.incomplete ? AnsDuplicate : AnsGhost;
+    if (psn_gt(v.psn, p.psn)) return AnsDuplicate;
+    if (psn_ge(p.psn, v.max_psn)) return AnsGhost;
+    if (p.psn != v.psn) return v.gap ? AnsSilent : AnsImplied;
+    // Asked for again, the rest begins with First or Only, but late originals are as good.
+    unique case (p.opcode)
+      OpRcReadRespFirst: ok = !final_rsp;
+      OpRcReadRespMiddle: ok = !final_rsp && !start;
+      OpRcReadRespLast: ok = final_rsp && !start;
+      OpRcReadRespOnly: ok = final_rsp;
+      default: ok = 1'b1;
+    endcase
+    ok = ok && c.at_rsp == v.entry.atomic;
+    if (c.rd_rsp) begin
+      ok = ok && 2'(p.payload_len[1:0] + p.pad) == 2'd0 && p.payload_len <= mtu &&
+           (final_rsp ? 32'(p.payload_len) == rest : p.payload_len == mtu);
+    end
+    return ok ? AnsTake : AnsBad;
+  endfunction
+
   function automatic check_t check(input pkt_t p, input qp_view_t q, input mr_t mr,
                                    input rsp_state_t st, input rsp_done_t done,
-                                   input rsp_slot_t left);
+                                   input rsp_slot_t left, input rd_view_t v);
     check_t k;
     class_t c;
     logic [12:0] mtu;
@@ -413,13 +484,18 @@ module rx_transport
     else if (!q.pkey_ok) k.reason = DropPkey;
     else if (!q.qkey_ok) k.reason = DropQkey;
     else if (k.rc && c.ack && aeth_reserved(p.syndrome)) k.reason = DropReservedAeth;
-    else if (k.keep ? !(c.send && c.only) : !(c.write || c.send || (k.rc && (c.ack || rd)))) k.reason = DropUnsupported;
+    else if (k.rc && c.response && !c.ack && p.opcode != OpRcReadRespMiddle &&
+             p.syndrome[7:5] != 3'b000) k.reason = DropReservedAeth;
+    else if (k.keep ? !(c.send && c.only) :
+             !(c.write || c.send || (k.rc && (c.response || rd)))) k.reason = DropUnsupported;
     else if (!k.rc && !start && !(st.in_msg && p.psn == st.epsn && c.send == st.in_send)) begin
       k.reason = DropOutOfSequence;
       k.lost = 1'b1;
     end else k.drop = 1'b0;
 
-    k.fwd_ack = c.ack;
+    k.off = 32'(24'(p.psn - v.entry.base)) << (4'd7 + 4'(q.path_mtu));
+    k.rd_last = p.psn == v.entry.last;
+    if (c.response && !k.drop) k.answer = answer(p, c, v, mtu, v.entry.len - k.off);
     k.duplicate = k.rc && (psn_gt(st.epsn, p.psn) || (p.psn ^ st.epsn) == 24'h800000);
     k.ahead = k.rc && psn_gt(p.psn, st.epsn);
 
@@ -458,10 +534,10 @@ module rx_transport
       k.again = read_ok(c, p, q) && (c.atomic || k.access_ok) && k.psns <= st.epsn - p.psn &&
                 rd_open - rd_fresh < rsp_slot_t'(NumDup);
     end
-    k.recv = !k.drop && !k.fwd_ack && !k.duplicate && !k.ahead && k.op_ok && k.access_ok &&
+    k.recv = !k.drop && !c.response && !k.duplicate && !k.ahead && k.op_ok && k.access_ok &&
              (c.send || c.imm);
     k.rq_start = start || c.write;
-    k.rq_last = (c.last || c.only) && !k.keep;
+    k.rq_last = ((c.last || c.only) && !k.keep) || c.response;
     return k;
   endfunction
 
@@ -469,7 +545,7 @@ module rx_transport
                                input rsp_state_t st, input logic [7:0] coalesce,
                                input recv_e rv, input wqe_idx_t index, input piece_t piece,
                                input logic [2:0] sge, input logic [31:0] off,
-                               input logic [31:0] total);
+                               input logic [31:0] total, input rd_view_t v);
     act_t a;
     class_t c;
     logic start, ends, rd;
@@ -484,8 +560,8 @@ module rx_transport
     a.st = st;
     a.reason = k.reason;
     a.wr.qp = p.qp;
-    a.wr.iova = c.send ? piece.iova : k.iova;
-    a.wr.len = c.send && (p.payload_len != 0 || k.ud) ? piece.len : p.payload_len;
+    a.wr.iova = c.send || c.response ? piece.iova : k.iova;
+    a.wr.len = (c.send && (p.payload_len != 0 || k.ud)) || c.response ? piece.len : p.payload_len;
     a.wr.cqe.cqn = q.recv_cqn;
     a.wr.cqe.index = index;
     a.wr.cqe.opcode = c.send ? rnic_regs_pkg::CqeOpcodeRecv : rnic_regs_pkg::CqeOpcodeRecvRdmaImm;
@@ -500,8 +576,58 @@ module rx_transport
       a.has_drop = 1'b1;
       a.set_state = k.lost;
       a.st.in_msg = st.in_msg && !k.lost;
-    end else if (k.fwd_ack) begin
-      a.fwd_ack = 1'b1;
+    end else if (c.response) begin
+      a.wr.ack = 1'b0;
+      a.wr.to_req = 1'b1;
+      a.rt = '{qp: p.qp, take: 1'b0, last: k.rd_last, psn: p.psn};
+      unique case (k.answer)
+        AnsDirect: a.fwd_ack = 1'b1;
+        AnsOrdered: begin
+          a.has_wr = 1'b1;
+          a.wr.msn = p.msn;
+          a.wr.syndrome = p.syndrome;
+        end
+        AnsTake: begin
+          a.has_wr = 1'b1;
+          if (rv == RecvOk) begin
+            a.wr.src = AckResponse;
+            a.wr.has_payload = p.payload_len != 0 || c.at_rsp;
+            a.wr.has_value = c.at_rsp;
+            a.wr.value = p.compare;
+            a.update = 1'b1;
+            a.rt.take = 1'b1;
+          end else begin
+            a.wr.src = AckLocal;
+            a.wr.fail = rnic_regs_pkg::WcStatusLocProtErr[3:0];
+          end
+        end
+        AnsBad: begin
+          a.has_wr = 1'b1;
+          a.wr.src = AckLocal;
+          a.wr.fail = rnic_regs_pkg::WcStatusBadRespErr[3:0];
+        end
+        AnsImplied: begin
+          a.has_drop = !c.ack;
+          a.reason = DropOutOfSequence;
+          a.has_wr = 1'b1;
+          a.wr.src = AckImplied;
+          a.wr.psn = v.psn;
+          a.wr.syndrome = SynNakSeq;
+          a.update = 1'b1;
+        end
+        AnsSilent: begin
+          a.has_drop = 1'b1;
+          a.reason = DropOutOfSequence;
+        end
+        AnsDuplicate: begin
+          a.has_drop = 1'b1;
+          a.reason = DropDuplicate;
+        end
+        default: begin  // AnsGhost
+          a.has_drop = 1'b1;
+          a.reason = DropGhost;
+        end
+      endcase
     end else if (k.duplicate) begin
       a.has_drop = 1'b1;
       a.reason = DropDuplicate;
@@ -620,6 +746,7 @@ module rx_transport
   mr_t        mr_q;
   check_t     k_q;
   qp_admin_t  adm_q;
+  logic       rt_req_q;
   logic       qp_req_q, mr_req_q;    // request not taken yet
   logic       qp_wait_q, mr_wait_q;  // answer outstanding
   logic       ahead_ok_q;            // the RAM's output is the state of the packet at the input
@@ -705,6 +832,11 @@ module rx_transport
   assign qp_err_access_o = err_access_q;
   assign qp_req_valid_o = qp_req_q;
   assign qp_req_idx_o = p_q.qp;
+  // asked for when the report of the packet before has arrived, there when the QP's attributes are
+  assign rt_re_o = rt_req_q;
+  assign rt_qp_o = p_q.qp;
+  assign rt_update_valid_o = act_go && a.update;
+  assign rt_update_o = a.rt;
   assign mr_req_valid_o = mr_req_q;
   assign mr_req_idx_o = mr_key_idx(state_q == StMr ? sge.lkey : start_p ? p_q.rkey : st_q.rkey);
   // a frame that is not RoCEv2 is like a datagram
@@ -718,7 +850,7 @@ module rx_transport
     start: k_q.rq_start && !close_q && !commit_q,
     last: k_q.rq_last || close_q || commit_q
   };
-  assign sge = rq_rsp_i.sge[sge_q[1:0]];
+  assign sge = c_p.response ? rt_view_i.entry.sge[sge_q[1:0]] : rq_rsp_i.sge[sge_q[1:0]];
   assign sge_room = sge.length - off_q;
   assign flush_ready_o = state_q == StIdle && !adm_valid_i && (!wr_v_q || wr_ready_i);
   assign bar_ready_o = state_q == StIdle && !adm_valid_i && !flush_valid_i && (!wr_v_q || wr_ready_i);
@@ -741,19 +873,21 @@ module rx_transport
   always_comb begin
     a = '0;
     if (state_q == StAct) begin
-      a = act(p_q, q_q, k_q, st_q, coalesce_i, recv_q, index_q, piece_q[0], sge_q, off_q, total_q);
+      a = act(p_q, q_q, k_q, st_q, coalesce_i, recv_q, index_q, piece_q[0], sge_q, off_q, total_q,
+              rt_view_i);
     end
   end
 
   check_t k;  // of the packet in StCheck
   always_comb begin
     k = '0;
-    if (state_q == StCheck) k = check(p_q, q_q, mr_q, st_q, rd_done_i, rd_left_i);
+    if (state_q == StCheck) k = check(p_q, q_q, mr_q, st_q, rd_done_i, rd_left_i, rt_view_i);
   end
 
   always_ff @(posedge clk_i) begin
     if (!rst_ni) begin
       state_q <= StIdle;
+      rt_req_q <= 1'b0;
       qp_req_q <= 1'b0;
       mr_req_q <= 1'b0;
       qp_wait_q <= 1'b0;
@@ -771,7 +905,14 @@ module rx_transport
       ev_rnr_o <= 1'b0;
       ev_read_o <= 1'b0;
       ev_atomic_o <= 1'b0;
+      ev_implied_o <= 1'b0;
+      ev_dup_rsp_o <= 1'b0;
+      ev_ghost_rsp_o <= 1'b0;
     end else begin
+      rt_req_q <= 1'b0;
+      ev_implied_o <= 1'b0;
+      ev_dup_rsp_o <= 1'b0;
+      ev_ghost_rsp_o <= 1'b0;
       wb_q <= 1'b0;
       adm_rsp_valid_o <= 1'b0;
       ev_drop_valid_o <= 1'b0;
@@ -850,12 +991,13 @@ module rx_transport
           grh_q <= k.ud;
           num_q <= '0;
           pieces_q <= 1'b0;
-          sge_q <= start_p ? 3'd0 : st_q.sge;
-          off_q <= start_p ? 32'd0 : st_q.va[31:0];
-          left_q <= k.ud ? 13'(GrhBytes) : p_q.payload_len;
+          sge_q <= start_p || c_p.response ? 3'd0 : st_q.sge;
+          off_q <= c_p.at_rsp ? 32'd0 : c_p.response ? k.off : start_p ? 32'd0 : st_q.va[31:0];
+          left_q <= k.ud ? 13'(GrhBytes) : c_p.at_rsp ? 13'd8 : p_q.payload_len;
           total_q <= k.ud ? 32'(p_q.payload_len) + GrhBytes : c_p.send ? (start_p ? 32'd0 : st_q.total) + 32'(p_q.payload_len) :
                                 start_p ? p_q.dma_len : st_q.total;
-          state_q <= k.recv ? StRq : StAct;
+          if (k.answer == AnsTake && (p_q.payload_len != 0 || c_p.at_rsp)) state_q <= StSge;
+          else state_q <= k.recv ? StRq : StAct;
         end
 
         StRq: if (rq_req_ready_i) state_q <= StRqWait;
@@ -881,13 +1023,13 @@ module rx_transport
 
         StSge: begin
           run_q <= sge_room < 32'(left_q) ? sge_room[12:0] : left_q;
-          if (sge_q == rq_rsp_i.num_sge || total_q > 32'h8000_0000) begin
+          if (!c_p.response && (sge_q == rq_rsp_i.num_sge || total_q > 32'h8000_0000)) begin
             recv_q <= RecvLen;
             close_q <= !k_q.keep;
             state_q <= k_q.rq_last || k_q.keep ? StAct : StRq;
-          end else if (sge_room == 0) begin
+          end else if (off_q >= sge.length) begin
             sge_q <= sge_q + 3'd1;
-            off_q <= 32'd0;
+            off_q <= off_q - sge.length;
           end else begin
             mr_req_q <= 1'b1;
             mr_wait_q <= 1'b1;
@@ -994,7 +1136,8 @@ module rx_transport
             if (a.fwd_ack) begin
               ackrx_v_q <= 1'b1;
               ackrx_q <= '{
-                qp: p_q.qp, psn: p_q.psn, msn: p_q.msn, syndrome: p_q.syndrome, own: 1'b0
+                qp: p_q.qp, psn: p_q.psn, msn: p_q.msn, syndrome: p_q.syndrome, own: 1'b0,
+                src: AckPacket, fail: '0
               };
             end
             if (a.fatal) begin
@@ -1010,6 +1153,9 @@ module rx_transport
             ev_rnr_o <= a.rnr;
             ev_read_o <= a.read;
             ev_atomic_o <= a.atomic;
+            ev_implied_o <= k_q.answer == AnsImplied;
+            ev_dup_rsp_o <= k_q.answer == AnsDuplicate;
+            ev_ghost_rsp_o <= k_q.answer == AnsGhost && !c_p.ack;
             if (a.has_drop) begin
               ev_drop_valid_o <= 1'b1;
               ev_drop_o <= a.reason;
@@ -1078,6 +1224,7 @@ module rx_transport
           swap_add: meta_i.swap_add,
           compare: meta_i.compare
         };
+        rt_req_q <= c_in.response;
         // read ahead before the packet in StAct changed it: take the new state of the same QP
         st_q <= state_q == StAct && a.set_state && p_q.qp == head_qp ? a.st : ram_st;
         qp_req_q <= head_in_range;

@@ -11,6 +11,9 @@
 // are good). The first error puts the QP into ERR; from then on every WQE up to the producer index
 // is flushed, 16 at a time so that other QPs are not held up. Only signaled WQEs and errors make a CQE.
 //
+// A response of a READ or atomic is an acknowledge too (AckResponse); one that cannot be used fails its WQE (AckLocal).
+// Something behind a response that is missing is a sequence NAK of that one (AckImplied, IBTA 9.7.5.1.3).
+//
 // State per QP: una (oldest unacknowledged PSN), ci (WQEs completed), base (first PSN of WQE ci), err. The
 // messages in flight live in one RAM, 2^LogInflight per QP, written by the segmenter; those below max_next count,
 // wherever the sending position is. Positions change in state RunSync only, in which nobody sends.
@@ -81,8 +84,15 @@ module completer
   output logic       rst_valid_o,
   output wqe_idx_t   rst_next_o,
   output logic [31:0] rst_off_o,
+  output rd_num_t    rst_rd_o,
   output psn_t       rst_psn_o,
   output logic       rst_pause_o,
+  // READs and atomics complete, of qp_o; one more is; length of one, a cycle later
+  input  rd_num_t    rd_done_i,
+  output logic       rd_pop_o,
+  output logic       rd_re_o,
+  output logic [LogMaxRd-1:0] rd_num_o,
+  input  logic [31:0] rd_len_i,
   // messages in flight
   input  logic       flight_we_i,
   input  logic [QpIdxW+LogInflight-1:0] flight_addr_i,
@@ -118,6 +128,9 @@ module completer
       OpSend: return CqeOpcodeSend;
       OpLocalInv: return CqeOpcodeLocalInv;
       OpBindMw: return CqeOpcodeBindMw;
+      OpRead: return CqeOpcodeRdmaRead;
+      OpCmpSwap: return CqeOpcodeCmpSwap;
+      OpFetchAdd: return CqeOpcodeFetchAdd;
       default: return CqeOpcodeError;
     endcase
   endfunction
@@ -131,6 +144,8 @@ module completer
     logic [7:0] syndrome;
     logic       own;
     wqe_idx_t   wqe;
+    ack_src_e   src;
+    logic [3:0] fail;
   } job_t;
 
   // ---- QPs to be flushed, each at most once ----------------------------------------------------------
@@ -184,17 +199,23 @@ module completer
   assign kick_ready_o = pick_ready && take_other && !err_valid_i && !flush_any && !exp_valid_i;
 
   always_comb begin
+    pick = '0;
     if (!take_other) begin
-      pick = '{kind: JobAck, qp: ackrx_i.qp, psn: ackrx_i.psn, syndrome: ackrx_i.syndrome, own: ackrx_i.own,
-               wqe: '0};
+      pick = '{kind: JobAck, qp: ackrx_i.qp, psn: ackrx_i.psn, syndrome: ackrx_i.syndrome, own: ackrx_i.own, wqe: '0,
+               src: ackrx_i.src, fail: ackrx_i.fail};
     end else if (err_valid_i) begin
-      pick = '{kind: JobTxErr, qp: err_i.qp, psn: '0, syndrome: '0, own: 1'b0, wqe: err_i.wqe};
+      pick.kind = JobTxErr;
+      pick.qp = err_i.qp;
+      pick.wqe = err_i.wqe;
     end else if (flush_any) begin
-      pick = '{kind: JobFlush, qp: flush_head, psn: '0, syndrome: '0, own: 1'b0, wqe: '0};
+      pick.kind = JobFlush;
+      pick.qp = flush_head;
     end else if (exp_valid_i) begin
-      pick = '{kind: JobTimer, qp: exp_idx_i, psn: '0, syndrome: '0, own: 1'b0, wqe: '0};
+      pick.kind = JobTimer;
+      pick.qp = exp_idx_i;
     end else begin
-      pick = '{kind: JobKick, qp: kick_idx_i, psn: '0, syndrome: '0, own: 1'b0, wqe: '0};
+      pick.kind = JobKick;
+      pick.qp = kick_idx_i;
     end
   end
 
@@ -288,7 +309,7 @@ module completer
 
   // ---- verdict on a new job ----------------------------------------------------------------------------------
   logic live, in_err, is_ack, is_nak, ack_ok, nak_ok, ack_news, flush_ok, tx_err_ok, timer_ok;
-  logic is_retry;
+  logic is_retry, is_local;
   psn_t sent, ack_dist, nak_dist;
   assign job_take = job_valid_q && state_q == RunIdle && !hold_i;
   assign live = (job_state_q inside {QpRts, QpSqd}) && !err_q[qp];
@@ -296,12 +317,13 @@ module completer
   assign sent = sent_i.max_psn - una;      // packets not acknowledged
   assign ack_dist = job_q.psn + 1'b1 - una;
   assign nak_dist = job_q.psn - una;
-  assign is_ack = job_q.syndrome[6:5] == 2'b00;
-  assign is_nak = job_q.syndrome[5] && !job_q.syndrome[7];
+  assign is_local = job_q.src == AckLocal;
+  assign is_ack = job_q.syndrome[6:5] == 2'b00 && !is_local;
+  assign is_nak = (job_q.syndrome[5] && !job_q.syndrome[7]) || is_local;
   assign ack_ok = is_ack && !job_q.syndrome[7] && ack_dist <= sent;
   assign nak_ok = is_nak && nak_dist < sent;
   assign ack_news = ack_ok && ack_dist != '0;
-  assign is_retry = job_q.syndrome[6:5] == 2'b01 || job_q.syndrome == SynNakSeq;
+  assign is_retry = (job_q.syndrome[6:5] == 2'b01 || job_q.syndrome == SynNakSeq) && !is_local;
   assign timer_ok = job_q.kind == JobTimer && live && fired_i;
   assign flush_ok = job_q.kind == JobFlush && in_err;
   assign tx_err_ok = job_q.kind == JobTxErr && (job_state_q inside {QpRts, QpSqd, QpErr}) &&
@@ -362,6 +384,9 @@ module completer
   assign have_d = 16'(ci_q + 1'b1) != sent_i.max_next;
   assign flight_re = take_pop || take_timer || take_flush || pop;
   assign flight_idx = state_q == RunIdle ? ci : ci_q + 1'b1;
+  assign rd_pop_o = pop && good && op_is_rd(flight.op);
+  assign rd_re_o = flight_re;
+  assign rd_num_o = rd_done_i[LogMaxRd-1:0] + LogMaxRd'(rd_pop_o);
 
   // ---- the sending position ----------------------------------------------------------------------------------
   assign sync = state_q == RunSync && !hold_i && !wake_valid_q;
@@ -369,13 +394,14 @@ module completer
   // completed WQEs may be NOPs behind the last packet: the PSN alone does not tell
   assign behind = psn_gt(una, sent_i.psn) || (ahead != '0 && !ahead[15]);
   assign sync_o = sync;
-  assign ask_o = '{cause: cause_q, progress: progress_q, outstanding: sent_i.max_psn != una,
+  assign ask_o = '{cause: cause_q, progress: progress_q, implied: run_q.src == AckImplied, outstanding: sent_i.max_psn != una,
                    behind: behind, rewound: sent_i.psn == una, rnr_code: run_q.syndrome[4:0],
                    timeout: timeout_q, retry_cnt: retry_cnt_q, rnr_retry: rnr_retry_q};
   assign rst_valid_o = sync && act_i.restart;
   assign rst_pause_o = act_i.pause;
   assign rst_next_o = ci_q;
   assign rst_psn_o = una;
+  assign rst_rd_o = rd_done_i;
   assign rst_off_o = 32'(24'(una - base_mem[qp])) << (4'd7 + 4'(mtu_q));
   assign off_o = take_flush || (job_take && job_q.kind == JobTimer && !live) ||
                  (state_q == RunError && state_d == RunFlush);
@@ -454,9 +480,9 @@ module completer
       if (cqe_push) cqe_valid_q <= 1'b1;
       if (qp_err_ready_i) qp_err_valid_q <= 1'b0;
       if (state_q == RunError && state_d == RunFlush) qp_err_valid_q <= 1'b1;
-      ev_ack_o <= job_take && job_q.kind == JobAck && live && ack_ok && !job_q.own;
-      ev_nak_o <= job_take && job_q.kind == JobAck && live && nak_ok;
-      ev_ghost_o <= job_take && job_q.kind == JobAck && live && !ack_ok && !nak_ok;
+      ev_ack_o <= job_take && job_q.kind == JobAck && live && ack_ok && job_q.src == AckPacket && !job_q.own;
+      ev_nak_o <= job_take && job_q.kind == JobAck && live && nak_ok && job_q.src == AckPacket;
+      ev_ghost_o <= job_take && job_q.kind == JobAck && live && !ack_ok && !nak_ok && job_q.src == AckPacket;
     end
     if (una_we || init_i) una_mem[qp] <= init_i ? init_psn_i : is_ack ? job_q.psn + 1'b1 : job_q.psn;
     if (pop || init_i) ci_mem[qp] <= init_i ? '0 : ci_q + 1'b1;
@@ -468,7 +494,7 @@ module completer
       ci_q <= ci;
       have_q <= ci != sent_i.max_next;
       nak_q <= job_q.kind == JobAck && is_nak && !is_retry;
-      fail_q <= nak_status(job_q.syndrome);
+      fail_q <= is_local ? {4'd0, job_q.fail} : nak_status(job_q.syndrome);
       cause_q <= job_q.kind == JobTimer ? CauseTimer :
                  job_q.kind != JobAck || !is_nak ? CauseAck :
                  job_q.syndrome == SynNakSeq ? CauseNakSeq : CauseRnr;
@@ -492,7 +518,9 @@ module completer
     if (state_q == RunError) qp_err_qp_q <= run_q.qp;
     if (cqe_push) begin
       cqe_q <= '{cqn: cqn_q, index: ci_q, opcode: cqe_opcode, status: cqe_status, qp: run_q.qp,
-                 syndrome: state_q == RunFail ? run_q.syndrome : 8'd0, default: '0};
+                 syndrome: state_q == RunFail && run_q.src == AckPacket ? run_q.syndrome : 8'd0,
+                 byte_len: !good ? 32'd0 : flight.op == OpRead ? rd_len_i :
+                           op_is_rd(flight.op) ? 32'd8 : 32'd0, default: '0};
     end
   end
 
@@ -507,7 +535,7 @@ module completer
 
   // each QP is in the flush queue at most once, so there is always room
   logic unused;
-  assign unused = ^{flush_space, flush_level, qpc_rsp_i, ackrx_i.msn, run_q.kind, run_q.psn, run_q.own,
+  assign unused = ^{flush_space, flush_level, qpc_rsp_i, ackrx_i.msn, run_q.kind, run_q.psn, run_q.own, run_q.fail,
                     flight_idx[15:LogInflight]};
 
 endmodule

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // Builds all headers of one RoCEv2 frame: Ethernet, optional 802.1Q tag, IPv4 or IPv6, UDP, BTH,
-// then RETH, DETH, ImmDt, IETH or AETH, AtomicAckETH (IBTA 9.2, 9.3 and annex A17). attr_i carries the address part of the packet: that of the
+// then RETH, AtomicETH, DETH, ImmDt, IETH or AETH, AtomicAckETH (IBTA 9.2, 9.3 and annex A17). attr_i carries the address part of the packet: that of the
 // QP, or of its address handle. An acknowledge comes as a packet with
 // is_ack_i, has_aeth and its AETH in `imm`. `imm` is a number: its high byte goes to the wire first.
 //
@@ -22,7 +22,7 @@ module hdr_builder
   parameter int unsigned DataW = 64,
   localparam int unsigned NumB = DataW / 8,
   localparam int unsigned LaneW = $clog2(NumB),
-  localparam int unsigned HeadBeats = (102 + NumB - 1) / NumB,
+  localparam int unsigned HeadBeats = (110 + NumB - 1) / NumB,
   localparam int unsigned BeatW = $clog2(HeadBeats)
 ) (
   input  logic                            clk_i,
@@ -44,7 +44,7 @@ module hdr_builder
   output logic                            vlan_o,
   output logic                            ipv6_o,
   output logic [2:0]                      prio_o,         // PCP, 0 without tag
-  output logic [2:0]                      kind_o,         // 0 request, 1 ACK, 2 NAK, 3 response, 4 raw frame
+  output logic [2:0]                      kind_o,         // 0 WRITE or SEND, 1 ACK, 2 NAK, 3 response, 4 raw frame, 5 READ or atomic
   output tx_err_t                         err_o,          // who made it, should its payload fail
   output logic                            report_o,       // of tx_pkt_t
   output logic                            raw_o           // of tx_pkt_t: there is no head
@@ -91,7 +91,7 @@ module hdr_builder
   assign load = step_q == WaitHead && (!out_valid_o || out_ready_i);
   assign in_ready_o = step_q == WaitPkt || load;
 
-  assign ext_len = (pkt_i.has_reth ? 5'd16 : pkt_i.has_deth ? 5'd8 : 5'd0) + (pkt_i.has_value ? 5'd8 : 5'd0) +
+  assign ext_len = (pkt_i.has_atomic ? 5'd28 : pkt_i.has_reth ? 5'd16 : pkt_i.has_deth ? 5'd8 : 5'd0) + (pkt_i.has_value ? 5'd8 : 5'd0) +
                    (pkt_i.has_imm || pkt_i.has_ieth || pkt_i.has_aeth ? 5'd4 : 5'd0);
   assign udp_len = 16'd24 + 16'(ext_len) + ((16'(pkt_i.len) + 16'd3) & ~16'd3);
   assign ip_len = udp_len + 16'd20;
@@ -142,9 +142,9 @@ module hdr_builder
     logic [319:0] ip6;
     logic [63:0]  udp;
     logic [95:0]  bth;
-    logic [159:0] ext;
-    logic [319:0] l4;                  // UDP, BTH, extended headers
-    logic [639:0] l3;
+    logic [223:0] ext;
+    logic [383:0] l4;                  // UDP, BTH, extended headers
+    logic [703:0] l3;
     once = 17'(sum[15:0]) + 17'(sum[19:16]);
     fold = ~(once[15:0] + 16'(once[16]));
     pad = -p.len[1:0];
@@ -155,11 +155,12 @@ module hdr_builder
     udp = {16'd0, be16(udp_bytes), be16(RoceUdpPort), be16(a.udp_sport)};
     bth = {be24(p.psn), p.ack_req, 7'd0, be24(p.has_deth ? p.va[23:0] : a.dest_qpn), 8'd0, be16(a.pkey),
            p.solicited, 1'b0, pad, 4'd0, p.opcode};
-    ext = {128'd0, p.has_imm || p.has_ieth || p.has_aeth ? be32(p.imm) : 32'd0};
+    ext = {192'd0, p.has_imm || p.has_ieth || p.has_aeth ? be32(p.imm) : 32'd0};
     if (p.has_value) ext[95:32] = be64(p.va);
-    if (p.has_reth) ext = {ext[31:0], be32(p.dma_len), be32(p.rkey), be64(p.va)};
+    if (p.has_atomic) ext = {be64(p.compare), be64(p.swap_add), be32(p.rkey), be64(p.va)};
+    else if (p.has_reth) ext = {64'd0, ext[31:0], be32(p.dma_len), be32(p.rkey), be64(p.va)};
     // a Q_Key with its high bit set stands for the QP's own (IBTA 10.2.5)
-    if (p.has_deth) ext = {64'd0, ext[31:0], be24(a.gsi ? QpnGsi : idx_to_qpn(p.qp)), 8'd0,
+    if (p.has_deth) ext = {128'd0, ext[31:0], be24(a.gsi ? QpnGsi : idx_to_qpn(p.qp)), 8'd0,
                            be32(p.rkey[31] ? a.qkey : p.rkey)};
     l4 = {ext, bth, udp};
     l3 = a.ipv6 ? {l4, ip6} : {160'd0, l4, ip4};
@@ -199,7 +200,8 @@ module hdr_builder
       ipv6_q <= attr_q.ipv6;
       prio_q <= attr_q.vlan && !pkt_q.raw ? attr_q.vlan_tci[15:13] : 3'd0;
       if (pkt_q.response) kind_q <= 3'd3;
-      else kind_q <= pkt_q.raw ? 3'd4 : !is_ack_q ? 3'd0 : pkt_q.imm[30:29] == 2'b00 ? 3'd1 : 3'd2;
+      else kind_q <= pkt_q.raw ? 3'd4 : !is_ack_q ? (pkt_q.has_atomic || pkt_q.opcode == OpRcReadRequest ? 3'd5 : 3'd0) :
+                      pkt_q.imm[30:29] == 2'b00 ? 3'd1 : 3'd2;
       err_q <= '{
         qp: pkt_q.qp, response: pkt_q.response, wqe: pkt_q.wqe, psn: pkt_q.psn, msn: pkt_q.imm[23:0]
       };

@@ -131,6 +131,14 @@ module requester
   output logic             ev_nak_seq_o,  // NAK sequence error
   output logic             ev_rnr_o,      // RNR NAK
   output logic             ev_again_o,    // a packet is sent again
+  output logic             ev_read_o,     // a READ request goes
+  output logic             ev_atomic_o,   // an atomic request goes
+  // responses awaited: view for the receive side, and what became of them (read_table)
+  input  logic             rd_re_i,
+  input  qp_idx_t          rd_qp_i,
+  output rd_view_t         rd_view_o,
+  input  logic             rd_update_valid_i,
+  input  rd_update_t       rd_update_i,
   output logic             wake_valid_o,
   output logic [63:0]      wake_o,
   output logic             idle_o
@@ -196,6 +204,12 @@ module requester
   retry_act_t act;
   wqe_idx_t rst_next;
   logic [31:0] rst_off;
+  rd_num_t rst_rd, rd_num, seg_rd_done, cpl_rd_done;
+  logic rd_we, rd_pop, cpl_rd_re;
+  logic [LogMaxRd-1:0] cpl_rd_num;
+  logic [31:0] cpl_rd_len;
+  rd_entry_t rd_entry;
+  psn_t rx_max_psn;
   psn_t rst_psn;
   qp_idx_t sent_qp, exp_qp;
   logic [4:0] sent_timeout;
@@ -273,7 +287,9 @@ module requester
     .rst_psn_i(rst_psn),
     .qp_o(seg_qp), .turn_o(seg_turn), .gen_i(gen_seg), .paused_i(gen_seg_paused),
     .una_i(seg_una), .ci_i(seg_ci), .err_i(seg_err), .others_i(others),
-    .cpl_qp_i(cpl_qp), .cpl_sent_o(cpl_sent),
+    .cpl_qp_i(cpl_qp), .cpl_sent_o(cpl_sent), .rx_qp_i(rd_qp_i), .rx_max_psn_o(rx_max_psn),
+    .rd_done_i(seg_rd_done), .rst_rd_i(rst_rd), .rd_we_o(rd_we), .rd_num_o(rd_num),
+    .rd_entry_o(rd_entry),
     .stop_valid_o(stop_valid), .stop_ready_i(stop_ready), .stop_next_o(stop_next),
     .stop_closed_o(stop_closed), .again_valid_o(again_valid), .again_ready_i(again_ready),
     .size_we_o(size_we), .size_lg_o(size_lg),
@@ -284,7 +300,17 @@ module requester
     .pkt_valid_o, .pkt_ready_i, .pkt_o, .frag_valid_o, .frag_ready_i, .frag_o,
     .inl_valid_o, .inl_ready_i, .inl_data_o, .inl_len_o,
     .sent_valid_o(sent_valid), .sent_qp_o(sent_qp), .sent_timeout_o(sent_timeout), .ev_again_o,
-    .retire_o(retire), .ev_window_o
+    .retire_o(retire), .ev_window_o, .ev_read_o, .ev_atomic_o
+  );
+
+  read_table u_read_table (
+    .clk_i, .init_i(init), .init_qp_i(adm_qp),
+    .seg_qp_i(seg_qp), .seg_done_o(seg_rd_done),
+    .seg_we_i(rd_we), .seg_num_i(rd_num), .seg_entry_i(rd_entry),
+    .cpl_qp_i(cpl_qp), .cpl_done_o(cpl_rd_done), .cpl_pop_i(rd_pop), .cpl_re_i(cpl_rd_re),
+    .cpl_num_i(cpl_rd_num), .cpl_len_o(cpl_rd_len),
+    .rx_re_i(rd_re_i), .rx_qp_i(rd_qp_i), .rx_max_psn_i(rx_max_psn), .rx_view_o(rd_view_o),
+    .rx_update_valid_i(rd_update_valid_i), .rx_update_i(rd_update_i)
   );
 
   completer u_completer (
@@ -303,7 +329,9 @@ module requester
     .qp_o(cpl_qp), .sent_i(cpl_sent), .pi_i(cpl_pi),
     .sync_o(sync), .ask_o(ask), .act_i(act), .off_o(off), .fired_i(fired),
     .rst_valid_o(rst_valid), .rst_next_o(rst_next), .rst_off_o(rst_off), .rst_psn_o(rst_psn),
-    .rst_pause_o(rst_pause),
+    .rst_pause_o(rst_pause), .rst_rd_o(rst_rd),
+    .rd_done_i(cpl_rd_done), .rd_pop_o(rd_pop), .rd_re_o(cpl_rd_re), .rd_num_o(cpl_rd_num),
+    .rd_len_i(cpl_rd_len),
     .flight_we_i(flight_we), .flight_addr_i(flight_addr), .flight_i(flight),
     .wake_valid_o(wake_valid), .wake_ready_i(wake_ready), .wake_qp_o(wake_qp),
     .cqe_valid_o, .cqe_ready_i, .cqe_o,

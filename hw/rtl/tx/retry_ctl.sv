@@ -6,7 +6,7 @@
 // is there in the same cycle:
 //   progress             both retry counts start again; the transport timer starts again, or stops when
 //                        nothing is outstanding
-//   NAK sequence error   one restart, counted; not counted and ignored when the place was set back already
+//   NAK sequence error   (also implied by something behind a missing response) one restart, counted; not counted and ignored when the place was set back already
 //                        and nothing was sent since, and while the RNR timer runs (unless packets at or after the refused
 //                        one were acknowledged meanwhile)
 //   RNR NAK              restart and pause until the RNR timer expires (table 46 by code); counted, 7 = for ever
@@ -248,7 +248,7 @@ module retry_ctl
         scan_min_q <= earliest(!any || last ? '1 : scan_min, on, deadline);
       end
       ev_timeout_o <= ask_valid_i && ask_i.cause == CauseTimer && !waiting && ask_i.outstanding;
-      ev_nak_seq_o <= ask_valid_i && ask_i.cause == CauseNakSeq;
+      ev_nak_seq_o <= ask_valid_i && ask_i.cause == CauseNakSeq && !ask_i.implied;
       ev_rnr_o <= ask_valid_i && ask_i.cause == CauseRnr;
     end
     if (hit) exp_qp_q <= rd_qp_q;

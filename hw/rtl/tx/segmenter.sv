@@ -17,6 +17,10 @@
 // that is being cut is then given up behind its current packet and fetched again. Inline data (at most one
 // packet) leave on the inl stream with the packet.
 //
+// READ and atomic are one request packet each. A READ takes as many PSNs as it will have responses; set back into the middle of
+// it, the rest is asked for. They wait while max_rd of them are not complete, and a READ while too many PSNs are outstanding; a
+// fenced WQE waits until none is left. The window counts from the newest READ or atomic on: responses are not what it bounds.
+//
 // Throughput: a message of one packet per 2 cycles, else one packet per cycle (one fragment per cycle).
 // Latency: message to packet 2 cycles. Back-pressure: pkt and frag are single registers; both must be free.
 
@@ -59,6 +63,15 @@ module segmenter
   // look-up for the completer
   input  qp_idx_t     cpl_qp_i,
   output sent_t       cpl_sent_o,
+  // look-up for the receive side
+  input  qp_idx_t     rx_qp_i,
+  output psn_t        rx_max_psn_o,
+  // READs and atomics
+  input  rd_num_t     rd_done_i,      // complete, of qp_o
+  input  rd_num_t     rst_rd_i,       // with rst_valid_i: those complete
+  output logic        rd_we_o,        // a request goes: its entry
+  output rd_num_t     rd_num_o,
+  output rd_entry_t   rd_entry_o,
   // end of a turn
   output logic        stop_valid_o,
   input  logic        stop_ready_i,
@@ -101,7 +114,9 @@ module segmenter
   output logic [4:0]  sent_timeout_o,
   output logic        ev_again_o,    // it was sent before
   output logic        retire_o,      // a ticket is done with
-  output logic        ev_window_o
+  output logic        ev_window_o,
+  output logic        ev_read_o,     // a READ request goes
+  output logic        ev_atomic_o
 );
 
   // ---- state per QP --------------------------------------------------------------------------------
@@ -115,6 +130,8 @@ module segmenter
     logic        failed;     // the change of WQE max_next-1 was refused
     wqe_idx_t    max_next;   // behind the newest WQE ever sent whole
     psn_t        max_psn;    // behind the newest PSN ever sent
+    psn_t        rd_psn;     // behind the newest READ or atomic, or what was unacknowledged later
+    rd_num_t     rd_num;     // READs and atomics sent
   } send_t;
 
   send_t send_mem[NumQp];
@@ -150,6 +167,7 @@ module segmenter
   assign adm_psn_o = st.psn;
   send_t cpl_st;
   assign cpl_st = send_mem[cpl_qp_i];
+  assign rx_max_psn_o = send_mem[rx_qp_i].max_psn;
   assign cpl_sent_o = '{next: cpl_st.next, psn: cpl_st.psn, max_next: cpl_st.max_next,
                         max_psn: cpl_st.max_psn};
 
@@ -169,15 +187,23 @@ module segmenter
   assign overrun = st.off != '0 && (msg_i.kind == MsgNop || msg_i.total <= st.off);
 
   // ---- may the next packet go? -----------------------------------------------------------------------
-  logic [23:0] outstanding, outstanding_next;
+  // Unacknowledged PSNs at most when a READ goes: with the longest READ and windows behind it less than 2^23.
+  localparam psn_t MaxRdDistance = 24'h600000;
+  psn_t win_psn;             // where the window begins
+  logic [23:0] outstanding, outstanding_next, n_psn;
   logic [15:0] window;
-  logic closed, quantum_over;
+  logic closed, quantum_over, is_rd;
+  rd_num_t rd_out;
   logic [16:0] quantum;
   assign window = window_i == '0 ? 16'd1 : window_i;
-  assign outstanding = st.psn - una_i;
+  assign is_rd = op_is_rd(m_q.op);
+  assign rd_out = st.rd_num - rd_done_i;
+  assign win_psn = psn_gt(st.rd_psn, una_i) ? st.rd_psn : una_i;
+  assign outstanding = st.psn - win_psn;
   assign outstanding_next = outstanding + 1'b1;
   // A window made smaller meanwhile does not strand a QP: one packet that asks for an acknowledge still goes.
-  assign closed = outstanding >= 24'(window) && st.ack_req;
+  assign closed = (outstanding >= 24'(window) && st.ack_req) || (m_q.fence && first && rd_out != '0) ||
+                  (is_rd && (rd_out >= m_q.max_rd || (rd_out != '0 && st.psn - una_i + n_psn > MaxRdDistance)));
   assign quantum = 17'd1 << quantum_log_i;
   assign quantum_over = used_q >= quantum && others_i;
 
@@ -188,9 +214,15 @@ module segmenter
   logic first, last, ack_req, out_free, frag_free, send, pkt_valid_q, frag_valid_q;
   logic inl_free, inl_valid_q;
   assign mtu = mtu_bytes(m_q.mtu);
-  assign last = rem_q <= 32'(mtu);
+  assign last = is_rd || rem_q <= 32'(mtu);
   assign first = st.off == '0;
-  assign plen = last ? rem_q[12:0] : mtu;
+  assign plen = is_rd ? '0 : last ? rem_q[12:0] : mtu;
+  // PSNs of the packet: a READ takes one for each response
+  always_comb begin
+    n_psn = 24'd1;
+    if (is_rd && m_q.op == OpRead && rem_q != '0)
+      n_psn = 24'((rem_q + 32'(mtu) - 32'd1) >> (4'd7 + 4'(m_q.mtu)));
+  end
   assign frag_need = state_q == SegFragment ? pkt_rem_q : plen;
   assign flen = m_q.seg[0].len < 32'(frag_need) ? m_q.seg[0].len[12:0] : frag_need;
   // payload and about as much again as the headers of a packet
@@ -202,7 +234,7 @@ module segmenter
   assign out_free = (!pkt_valid_q || pkt_ready_i) &&
                     (plen == '0 || (m_q.inl ? inl_free : frag_free));
   assign send = state_q == SegPacket && !stall && !err_i && !killed_q && !closed &&
-                !quantum_over && out_free;
+                !quantum_over && out_free && m_q.kind == MsgPackets;
 
   logic frag_push, inl_push, pkt_whole;
   assign frag_push = (send && plen != '0 && !m_q.inl) || (state_q == SegFragment && frag_free);
@@ -216,6 +248,9 @@ module segmenter
   // operation code on RC; the service goes on top of it
   function automatic logic [7:0] packet_opcode(input msg_op_e op, input logic f, input logic l,
                                                input logic imm, input logic inv);
+    if (op == OpRead) return OpRcReadRequest;
+    if (op == OpCmpSwap) return OpRcCmpSwap;
+    if (op == OpFetchAdd) return OpRcFetchAdd;
     if (op == OpSend) begin
       if (!l) return f ? OpRcSendFirst : OpRcSendMiddle;
       if (imm) return f ? OpRcSendOnlyImm : OpRcSendLastImm;
@@ -243,6 +278,22 @@ module segmenter
   assign sent_qp_o = m_q.qp;
   assign sent_timeout_o = m_q.timeout;
   assign ev_again_o = send && st.psn != st.max_psn;
+  assign ev_read_o = send && m_q.op == OpRead;
+  assign ev_atomic_o = send && is_rd && m_q.op != OpRead;
+
+  assign rd_we_o = send && is_rd;
+  assign rd_num_o = st.rd_num;
+  always_comb begin
+    rd_entry_o = '0;
+    if (rd_we_o) begin
+      rd_entry_o.base = st.psn - 24'(st.off >> (4'd7 + 4'(m_q.mtu)));
+      rd_entry_o.last = st.psn + n_psn - 24'd1;
+      rd_entry_o.len = m_q.total;
+      rd_entry_o.atomic = m_q.op != OpRead;
+      for (int unsigned i = 0; i < MaxSge; i++)
+        rd_entry_o.sge[i] = '{lkey: m_q.lkey[i], length: m_q.seg[i].len, addr: m_q.seg[i].iova};
+    end
+  end
 
   // ---- end of a turn, local completions ----------------------------------------------------------------
   logic stopped, local_done, drop, ended, late;
@@ -270,6 +321,7 @@ module segmenter
     if (size_we_o) begin
       for (int unsigned i = 7; i < 13; i++) if (msg_i.total[i]) size_lg_o = 4'(i + 1);
       if (msg_i.total[31:13] != '0) size_lg_o = 4'd13;
+      if (op_is_rd(msg_i.op)) size_lg_o = 4'd7;
     end
   end
 
@@ -277,7 +329,7 @@ module segmenter
   assign flight_we_o = (send && (last || st.next == st.max_next)) || (local_done && !again_q) || late;
   assign flight_addr_o = {m_q.qp, m_q.idx[LogInflight-1:0]};
   always_comb begin
-    flight_o.last_psn = st.psn;
+    flight_o.last_psn = st.psn + n_psn - 24'd1;
     flight_o.signaled = m_q.signaled;
     flight_o.op = m_q.op;
     flight_o.status = m_q.status;
@@ -292,7 +344,7 @@ module segmenter
   always_comb begin
     chg_o = '0;
     if (state_q == SegChange) begin
-      chg_o = '{op: m_q.op == OpBindMw ? MrBind : MrInvalidate, qp: m_q.qp, pd: m_q.pd, key: m_q.rkey, lkey: m_q.lkey,
+      chg_o = '{op: m_q.op == OpBindMw ? MrBind : MrInvalidate, qp: m_q.qp, pd: m_q.pd, key: m_q.rkey, lkey: m_q.lkey[0],
                 addr: m_q.seg[0].iova, length: m_q.seg[0].len, remote_write: m_q.bind_how[0],
                 remote_read: m_q.bind_how[1], remote_atomic: m_q.bind_how[2],
                 zero_based: m_q.bind_how[3]};
@@ -306,12 +358,14 @@ module segmenter
     st_d = st;
     st_we = init_i || send || local_done || late || rst_valid_i;
     if (init_i) begin
-      st_d = '{psn: init_psn_i, max_psn: init_psn_i, default: '0};
+      st_d = '{psn: init_psn_i, max_psn: init_psn_i, rd_psn: init_psn_i, default: '0};
     end else if (sync_i) begin
       st_d = cpl_st;
       st_d.next = rst_next_i;
       st_d.off = rst_off_i;
       st_d.psn = rst_psn_i;
+      st_d.rd_psn = rst_psn_i;
+      st_d.rd_num = rst_rd_i;
       st_d.ack_req = 1'b0;
       st_d.halt = 1'b0;
     end else if (late) begin
@@ -323,12 +377,14 @@ module segmenter
       st_d.halt = m_q.kind == MsgBad;
       if (changed_q) st_d.failed = m_q.kind == MsgBad;
     end else begin
-      st_d.psn = st.psn + 1'b1;
+      st_d.psn = st.psn + n_psn;
+      st_d.rd_psn = is_rd ? st_d.psn : win_psn;
+      if (is_rd) st_d.rd_num = st.rd_num + 1'b1;
       st_d.ack_req = ack_req;
       st_d.since_req = ack_req ? '0 : st.since_req + 1'b1;
       st_d.off = last ? '0 : st.off + 32'(plen);
       if (last) st_d.next = st.next + 1'b1;
-      if (st.psn == st.max_psn) st_d.max_psn = st.psn + 1'b1;
+      if (psn_gt(st_d.psn, st.max_psn)) st_d.max_psn = st_d.psn;
     end
     // sent whole for the first time
     if (!init_i && !sync_i && st.next == st.max_next && st_d.next != st.next)
@@ -369,14 +425,17 @@ module segmenter
         SegIdle: if (fresh) begin
           turn_q <= msg_i.turn;
           if (msg_i.turn != turn_q) used_q <= '0;
-          if (msg_i.kind == MsgChange && !overrun) state_q <= SegChange;
-          else if (msg_i.kind != MsgPackets || overrun) state_q <= SegLocal;
-          else state_q <= st.off == '0 ? SegPacket : SegSeek;
+          if (msg_i.kind == MsgBad || overrun) state_q <= SegLocal;
+          else if (msg_i.kind == MsgPackets)
+            state_q <= st.off == '0 || op_is_rd(msg_i.op) ? SegPacket : SegSeek;
+          else if (msg_i.fence) state_q <= SegPacket;
+          else state_q <= msg_i.kind == MsgChange ? SegChange : SegLocal;
         end
         SegSeek: if (seek_q < m_q.seg[0].len) state_q <= SegPacket;
         SegPacket: begin
           if (drop) state_q <= SegIdle;
           else if (!stall && (closed || quantum_over)) state_q <= SegStop;
+          else if (!stall && m_q.kind != MsgPackets) state_q <= m_q.kind == MsgNop ? SegLocal : SegChange;
           else if (send) begin
             if (!used_q[16]) used_q <= used_d;
             if (!pkt_whole) state_q <= SegFragment;
@@ -451,12 +510,15 @@ module segmenter
       pkt_q <= '{qp: m_q.qp, wqe: m_q.idx, psn: st.psn,
                  opcode: packet_opcode(m_q.op, first, last, m_q.has_imm, m_q.has_inv) | service(m_q.qp_type),
                  ack_req: ack_req && m_q.qp_type == QpTypeRc,
-                 report: ack_req && m_q.qp_type != QpTypeRc, solicited: m_q.solicited && last, has_reth: first && m_q.op == OpWrite,
-                 has_imm: last && m_q.has_imm, has_ieth: last && m_q.has_inv, has_deth: m_q.qp_type == QpTypeUd,
-                 raw: m_q.qp_type == QpTypeRaw,
-                 inl: m_q.inl,
+                 report: ack_req && m_q.qp_type != QpTypeRc, solicited: m_q.solicited && last && !is_rd,
+                 has_reth: (first && m_q.op == OpWrite) || m_q.op == OpRead,
+                 has_atomic: is_rd && m_q.op != OpRead,
+                 swap_add: m_q.seg[2].iova, compare: m_q.seg[3].iova,
+                 has_imm: last && m_q.has_imm, has_ieth: last && m_q.has_inv,
+                 has_deth: m_q.qp_type == QpTypeUd, raw: m_q.qp_type == QpTypeRaw, inl: m_q.inl,
                  has_aeth: 1'b0, has_value: 1'b0, response: 1'b0,
-                 va: m_q.remote_addr, rkey: m_q.rkey, dma_len: m_q.total, imm: m_q.imm, len: plen};
+                 va: m_q.remote_addr + (is_rd ? 64'(st.off) : 64'd0), rkey: m_q.rkey,
+                 dma_len: m_q.op == OpRead ? rem_q : m_q.total, imm: m_q.imm, len: plen};
     end
   end
 

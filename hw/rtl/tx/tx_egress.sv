@@ -82,7 +82,7 @@ module tx_egress
 );
 
   localparam int unsigned NumJobs = 8;
-  localparam int unsigned HeadBeats = (102 + NumB - 1) / NumB;
+  localparam int unsigned HeadBeats = (110 + NumB - 1) / NumB;
   localparam int unsigned BeatW = $clog2(HeadBeats);
   localparam int unsigned HeldW = 8;
 
@@ -365,7 +365,8 @@ module tx_egress
   assign err_valid_o = out_valid && out.failed;
   assign err_o = out.who;
   assign sent_valid_o = out_valid && !out.failed;
-  assign sent_o = '{qp: out.who.qp, psn: out.who.psn, msn: '0, syndrome: SynAck, own: 1'b1};
+  assign sent_o = '{qp: out.who.qp, psn: out.who.psn, msn: '0, syndrome: SynAck, own: 1'b1,
+                    src: AckPacket, fail: '0};
   assign out_pop = out_valid && (out.failed ? err_ready_i : sent_ready_i);
 
   tx_frame_fifo #(.DataW(DataW)) u_frames (

@@ -240,6 +240,7 @@ module tx_scheduler
   logic [3:0] att_type_q;
   logic [2:0] att_mtu_q;
   logic [4:0] att_timeout_q;
+  logic [3:0] att_max_rd_q;
   logic [23:0] att_pd_q;
   logic [63:0] att_base_q;
   logic [3:0] att_log_q;
@@ -292,7 +293,7 @@ module tx_scheduler
   assign tkt_valid_o = op == OpIssue && issue;
   assign tkt_o = '{qp: cur_q, gen: op_gen, turn: turn_d, turn_end: turn_over, first: op_fetch,
                    count: count, stride128: att_stride128_q, qp_type: att_type_q, mtu: att_mtu_q,
-                   timeout: att_timeout_q, pd: att_pd_q};
+                   timeout: att_timeout_q, max_rd: att_max_rd_q, pd: att_pd_q};
   assign tkt_base_o = att_base_q;
   assign tkt_slot_o = slot;
 
@@ -342,6 +343,7 @@ module tx_scheduler
       att_type_q <= qpb_rsp_i.qp_type;
       att_mtu_q <= qpb_rsp_i.path_mtu;
       att_timeout_q <= qpb_rsp_i.timeout;
+      att_max_rd_q <= qpb_rsp_i.max_rd_atomic > 8'(MaxRdAtomic) ? 4'(MaxRdAtomic) : qpb_rsp_i.max_rd_atomic[3:0];
       att_pd_q <= qpb_rsp_i.pd;
       att_base_q <= qpb_rsp_i.sq_addr;
       att_log_q <= qpb_rsp_i.log_sq_size;

@@ -6,9 +6,12 @@
 // (IBTA 10.7.3). Empty SGEs are taken out of the list; they are not checked. Inline data come in the WQE
 // from byte 32 on, up to its end, instead of the list; they stay on inline_o until the result is taken. On UD the message must fit into the
 // path MTU, and the address handle must exist and be of the QP's PD; a raw frame has MinRaw to MaxRaw bytes.
-// from byte 32 on, up to its end, instead of the list; they stay on inline_o until the result is taken.
 // Local invalidate and bind are checked where they are carried out (mr_table). The WQE behind such a one is looked at only when
 // the segmenter has done with it.
+// READ and atomic: the list is written to, so it needs local write; it is checked here and again by rx_transport when
+// responses come, so it leaves untranslated. An atomic has one SGE of at least 8 bytes, its operands where the second SGE
+// would be, and an aligned remote address (IBTA 9.4.5). A READ has at most 2^22 response packets, a
+// PSN distance that stays far from 2^23.
 //
 // Throughput (one cycle more on UD): 1 + 3 per SGE cycles with MR answers after one cycle (4 cycles for one SGE).
 // Back-pressure: a result waits for msg_ready_i; then WQEs wait.
@@ -73,7 +76,8 @@ module wqe_check
 
   // The list is complete and right when the last SGE has been dealt with.
   logic ok;
-  assign ok = mr_check(mr_q, sge_q[0].lkey, pd_q, msg_q.qp, sge_q[0].addr, sge_q[0].length, MrLocalRead);
+  assign ok = mr_check(mr_q, sge_q[0].lkey, pd_q, msg_q.qp, sge_q[0].addr, sge_q[0].length,
+                       op_is_rd(msg_q.op) ? MrLocalWrite : MrLocalRead);
 
   function automatic logic [33:0] sum(input sge_t [3:0] s, input logic [2:0] n);
     return ((n > 3'd0 ? 34'(s[0].length) : 34'd0) + (n > 3'd1 ? 34'(s[1].length) : 34'd0)) +
@@ -83,35 +87,47 @@ module wqe_check
   // verdict before the memory regions are looked at; valid while take
   logic bad_op, service_ok, is_change, is_ud, ah_in_range_q, ah_ok;
   logic is_raw, len_bad;
+  logic is_rd, is_atomic;
   msg_op_e op;
+  atomic_operands_t operands;
   logic [33:0] total;
   always_comb begin
     unique case (wqe.opcode)
       WqeOpcodeRdmaWrite, WqeOpcodeRdmaWriteImm: op = OpWrite;
       WqeOpcodeSend, WqeOpcodeSendImm, WqeOpcodeSendInv: op = OpSend;
+      WqeOpcodeRdmaRead: op = OpRead;
+      WqeOpcodeCmpSwap: op = OpCmpSwap;
+      WqeOpcodeFetchAdd: op = OpFetchAdd;
       WqeOpcodeLocalInv: op = OpLocalInv;
       WqeOpcodeBindMw: op = OpBindMw;
       default: op = OpNone;
     endcase
   end
   assign is_change = op inside {OpLocalInv, OpBindMw};
+  assign operands = wqe.sge[1];
+  assign is_rd = op_is_rd(op);
+  assign is_atomic = is_rd && op != OpRead;
   assign service_ok = item_i.qp_type == QpTypeRc ||
-                      (item_i.qp_type == QpTypeUc && wqe.opcode != WqeOpcodeSendInv) ||
+                      (item_i.qp_type == QpTypeUc && wqe.opcode != WqeOpcodeSendInv && !is_rd) ||
                       (item_i.qp_type == QpTypeRaw && wqe.opcode == WqeOpcodeSend) ||
                       (item_i.qp_type == QpTypeUd && wqe.opcode inside {WqeOpcodeSend, WqeOpcodeSendImm});
   assign is_ud = item_i.qp_type == QpTypeUd;
   assign is_raw = item_i.qp_type == QpTypeRaw;
   assign len_bad = total > (is_raw ? 34'(MaxRaw) : is_ud ? 34'(mtu_bytes(item_i.mtu)) : 34'h8000_0000) ||
-                   (is_raw && total < 34'(MinRaw));
+                   (is_raw && total < 34'(MinRaw)) ||
+                   (op == OpRead && item_i.mtu <= 3'd1 && total > 34'h4000_0000);
   assign ah_req_valid_o = take && is_ud;
   assign ah_req_idx_o = wqe.ah[AhIdxW-1:0];
   assign bad_op = item_i.err || wqe.index != item_i.idx || (op != OpNone && !service_ok) ||
+                  (is_rd && (wqe.inline_data || item_i.max_rd == '0)) ||
+                  (is_atomic && (wqe.num_sge != 8'd1 || wqe.sge[0].length < 32'd8 ||
+                                 wqe.remote_addr[2:0] != '0)) ||
                   (op == OpNone && wqe.opcode != WqeOpcodeNop) ||
                   (op == OpBindMw && (wqe.inline_data || wqe.num_sge != 8'd1)) ||
                   (op != OpNone && (wqe.inline_data ?
                       wqe.inline_len > (item_i.stride128 ? 16'd96 : 16'd32) :
                       wqe.num_sge > (item_i.stride128 ? 8'd4 : 8'd2)));
-  assign total = !take || is_change ? '0 : wqe.inline_data ? 34'(wqe.inline_len) :
+  assign total = !take || is_change ? '0 : wqe.inline_data ? 34'(wqe.inline_len) : is_atomic ? 34'd8 :
                  sum(wqe.sge, wqe.num_sge[2:0]);
 
   always_ff @(posedge clk_i) begin
@@ -155,6 +171,8 @@ module wqe_check
       msg_q.imm <= wqe.opcode == WqeOpcodeSendInv ? wqe.imm :
                    {wqe.imm[7:0], wqe.imm[15:8], wqe.imm[23:16], wqe.imm[31:24]};
       msg_q.timeout <= item_i.timeout;
+      msg_q.max_rd <= item_i.max_rd;
+      msg_q.fence <= wqe.fence;
       msg_q.last <= item_i.last;
       msg_q.qp <= item_i.qp;
       msg_q.gen <= item_i.gen;
@@ -169,12 +187,17 @@ module wqe_check
       ah_in_range_q <= (wqe.ah >> AhIdxW) == '0;
       msg_q.rkey <= op == OpLocalInv ? wqe.imm : wqe.rkey;
       msg_q.pd <= item_i.pd;
-      msg_q.lkey <= wqe.sge[0].lkey;
+      msg_q.lkey[0] <= wqe.sge[0].lkey;
       msg_q.bind_how <= {wqe.bind_zero_based, wqe.bind_remote_atomic, wqe.bind_remote_read,
                          wqe.bind_remote_write};
       if (is_change) msg_q.seg[0] <= '{iova: wqe.sge[0].addr, len: wqe.sge[0].length};
       msg_q.total <= total[31:0];
       sge_q <= wqe.sge;
+      if (is_atomic) begin
+        sge_q[0].length <= 32'd8;
+        msg_q.seg[2].iova <= operands.swap_add;
+        msg_q.seg[3].iova <= op == OpCmpSwap ? operands.compare : 64'd0;
+      end
       if (wqe.inline_data) tail_q <= item_wqe_i[1023:768];
       left_q <= wqe.num_sge[2:0];
       pd_q <= item_i.pd;
@@ -194,13 +217,14 @@ module wqe_check
         msg_q.kind <= MsgBad;
         msg_q.status <= WcStatusLocProtErr[3:0];
       end
-      msg_q.seg[seg_q[1:0]].iova <= mr_q.iova + (sge_q[0].addr - mr_q.va);
+      msg_q.seg[seg_q[1:0]].iova <= op_is_rd(msg_q.op) ? sge_q[0].addr :
+                                    mr_q.iova + (sge_q[0].addr - mr_q.va);
       msg_q.seg[seg_q[1:0]].len <= sge_q[0].length;
+      msg_q.lkey[seg_q[1:0]] <= sge_q[0].lkey;
       seg_q <= seg_q + 1'b1;
     end
   end
 
-  // the fence has no meaning for the operations offered so far
   logic unused;
   assign unused = ^{wqe, seg_q[2]};
 
