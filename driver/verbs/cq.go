@@ -151,11 +151,11 @@ func (cq *CQ) pollLocked(wcs []WC) (int, error) {
 		if qp == nil {
 			continue // of a QP destroyed meanwhile
 		}
-		wcs[n] = WC{Status: WCStatus(cqe.Status), Opcode: Opcode(cqe.Opcode), QPN: cqe.QPN,
+		wcs[n] = WC{Status: WCStatus(cqe.Status), Opcode: Opcode(cqe.Opcode), QPN: cqe.QPN, ByteLen: cqe.ByteLen,
 			Syndrome: cqe.Syndrome, Timestamp: cqe.Timestamp}
 		if isRecv(cqe.Opcode) {
 			wcs[n].WRID = qp.retireRecv(cqe.Index)
-			wcs[n].ByteLen, wcs[n].SrcQP = cqe.ByteLen, cqe.SrcQP
+			wcs[n].SrcQP = cqe.SrcQP
 			wcs[n].WithImm, wcs[n].GRH = cqe.WithImm, cqe.WithGRH
 			if cqe.WithImm {
 				wcs[n].Imm = bits.ReverseBytes32(cqe.Imm)
