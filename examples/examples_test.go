@@ -40,6 +40,19 @@ $`, out)
 	}
 }
 
+func TestKVStore(t *testing.T) {
+	run := example(t, "kvstore")
+	for _, width := range []string{"64", "512"} {
+		out, err := run("-width", width)
+		require.NoError(t, err, out)
+		require.Regexp(t, `^key0: value 0 \(.*us\)
+key3: changed \(.*us\)
+key4: value 16 \(.*us\)
+key9: no such key \(.*us\)
+$`, out)
+	}
+}
+
 func TestFileCopy(t *testing.T) {
 	run := example(t, "filecopy")
 	dir := t.TempDir()

@@ -37,6 +37,7 @@ type perfTest struct {
 	fixed   bool // the size cannot be chosen
 	inline  bool // inline data is possible
 	access  verbs.Access
+	rcOnly  bool
 }
 
 var perfTests = []perfTest{
@@ -44,6 +45,10 @@ var perfTests = []perfTest{
 	{name: "write-lat", title: "RDMA_Write Latency Test", op: verbs.OpRDMAWrite, latency: true, size: 2, inline: true, access: verbs.AccessRemoteWrite},
 	{name: "send-bw", title: "Send BW Test", op: verbs.OpSend, size: 65536, inline: true, access: verbs.AccessRemoteWrite},
 	{name: "send-lat", title: "Send Latency Test", op: verbs.OpSend, latency: true, size: 2, inline: true, access: verbs.AccessRemoteWrite},
+	{name: "read-bw", title: "RDMA_Read BW Test", op: verbs.OpRDMARead, size: 65536, access: verbs.AccessRemoteRead, rcOnly: true},
+	{name: "read-lat", title: "RDMA_Read Latency Test", op: verbs.OpRDMARead, latency: true, size: 2, access: verbs.AccessRemoteRead, rcOnly: true},
+	{name: "atomic-bw", title: "Atomic FETCH_AND_ADD BW Test", op: verbs.OpAtomicFetchAdd, size: 8, fixed: true, access: verbs.AccessRemoteAtomic, rcOnly: true},
+	{name: "atomic-lat", title: "Atomic FETCH_AND_ADD Latency Test", op: verbs.OpAtomicFetchAdd, latency: true, size: 8, fixed: true, access: verbs.AccessRemoteAtomic, rcOnly: true},
 }
 
 // perfOptions are the options that both sides have.
@@ -95,6 +100,9 @@ func (o *perfOptions) check(t *perfTest, width int) error {
 	o.connection = strings.ToUpper(o.connection)
 	if o.service() == 0 {
 		return usageErrorf("--connection %s: want RC or UC", o.connection)
+	}
+	if t.rcOnly && o.service() != verbs.TypeRC {
+		return usageErrorf("--connection %s: %s is RC only", o.connection, t.name)
 	}
 	for _, c := range []struct {
 		flag      string
@@ -525,6 +533,10 @@ func (c *perfConfig) measure(p *verbstest.Pair, size int, notes io.Writer) (s *p
 		closers = append(closers, src[i].Close, dst[i].Close)
 	}
 	inline := c.inline > 0 && size <= c.inline
+	var complete func(*verbs.SendWR)
+	if c.test.op == verbs.OpAtomicFetchAdd {
+		complete = func(wr *verbs.SendWR) { wr.CompareAdd = 1 }
+	}
 	qcfg := verbs.QPConfig{Type: c.service(), MaxSendWR: c.depth, MaxInlineData: c.inline}
 	if c.test.op == verbs.OpSend {
 		qcfg.MaxRecvWR = verbstest.RecvDepth(c.depth)
@@ -541,7 +553,7 @@ func (c *perfConfig) measure(p *verbstest.Pair, size int, notes io.Writer) (s *p
 	s = &perfSeries{MsgSize: size}
 	if c.test.latency {
 		pp := verbstest.PingPong{Pair: p, QPs: [2]*verbs.QP{qps[0][0], qps[1][0]}, Op: c.test.op, Inline: inline, Src: src, Dst: dst, Message: size, Rounds: rounds,
-			Duration: span, Progress: bar.update}
+			Duration: span, WR: complete, Progress: bar.update}
 		times, err := pp.Run()
 		if err != nil {
 			return nil, err
@@ -552,7 +564,7 @@ func (c *perfConfig) measure(p *verbstest.Pair, size int, notes io.Writer) (s *p
 	var streams []*verbstest.Stream
 	for side := range map[bool]int{false: 1, true: 2}[c.bidir] {
 		streams = append(streams, &verbstest.Stream{Pair: p, QPs: qps[side], Peers: qps[1-side], From: p.Hosts[side], Op: c.test.op, Inline: inline, Src: src[side], Dst: dst[1-side],
-			Bytes: region, Message: size, Depth: c.depth, Messages: rounds, Duration: span})
+			Bytes: region, Message: size, Depth: c.depth, Messages: rounds, Duration: span, WR: complete})
 	}
 	streams[0].Progress = func(n int) { bar.update(n / size) }
 	if err := verbstest.RunStreams(streams...); err != nil {

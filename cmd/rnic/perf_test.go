@@ -82,6 +82,27 @@ func TestPerfLatency(t *testing.T) {
 	require.InDelta(t, *send.Typical+131/2.0, *lost.Max, 6)
 }
 
+func TestPerfReadAndAtomics(t *testing.T) {
+	bw := perfJSON(t, "read-bw", "-n", "64", "--report_gbits").Results[0]
+	require.Greater(t, *bw.Average, 80.0)
+	require.Less(t, *bw.Peak, 100.0)
+	both := perfJSON(t, "read-bw", "-n", "64", "--report_gbits", "-b", "-q", "4").Results[0]
+	require.Greater(t, *both.Average, 1.5**bw.Average)
+	small := perfJSON(t, "read_bw", "sim:width=64", "-s", "2048", "-n", "40").Results[0]
+	require.Greater(t, *small.Average, 70.0)
+	rate := perfJSON(t, "atomic-bw", "-n", "100", "-q", "2").Results[0]
+	require.Equal(t, 8, rate.MsgSize)
+	require.Greater(t, *rate.MsgRate, 0.3)
+
+	write := perfJSON(t, "write-lat", "-n", "20").Results[0]
+	for _, test := range []string{"read-lat", "atomic-lat"} {
+		doc := perfJSON(t, test, "-n", "30")
+		require.Equal(t, "post to completion", doc.Info.LatencyKind)
+		require.Greater(t, *doc.Results[0].Typical, *write.Typical, "a whole round trip")
+		require.Less(t, *doc.Results[0].Typical, 3**write.Typical)
+	}
+}
+
 func TestPerfOptions(t *testing.T) {
 	all := perfJSON(t, "write-bw", "-a", "-n", "8", "-t", "8")
 	require.Len(t, all.Results, 20)
@@ -165,6 +186,9 @@ func TestPerfRefuses(t *testing.T) {
 		{[]string{"write-bw", "--server-opt", "-m 1024"}, exitUsage, "path MTU: 4096 at the client, 1024 at the server (-m); both sides must be given the same"},
 		{[]string{"write-bw", "-s", "4096", "--server-opt", "-s 8192"}, exitUsage, "message size: 4096 at the client, 8192 at the server (-s)"},
 		{[]string{"send-bw", "-D", "1ms", "--server-opt", "-D 2ms"}, exitUsage, "duration: 1ms at the client, 2ms at the server (-D)"},
+		{[]string{"read-bw", "-c", "UC"}, exitUsage, "--connection UC: read-bw is RC only"},
+		{[]string{"read-lat", "-I", "8"}, exitUsage, "unknown shorthand flag: 'I'"},
+		{[]string{"atomic-lat", "-s", "16"}, exitUsage, "unknown shorthand flag: 's'"},
 		{[]string{"send-bw", "-c", "UD"}, exitUsage, "--connection UD: want RC or UC"},
 		{[]string{"send-bw", "-c", "uc", "--server-opt", "-c RC"}, exitUsage, "connection type: UC at the client, RC at the server (-c)"},
 		{[]string{"send-bw", "-b", "--server-opt", "-b=false"}, exitUsage, "bidirectional: true at the client, false at the server (-b)"},

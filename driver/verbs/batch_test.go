@@ -244,9 +244,9 @@ func TestCQIterator(t *testing.T) {
 
 func TestRemoteMemory(t *testing.T) {
 	forWidths(t, func(t *testing.T, width int) {
-		b := newBench(t, width, verbs.QPConfig{MaxSendWR: 4}, verbs.ConnectConfig{})
+		b := newBench(t, width, verbs.QPConfig{MaxSendWR: 4}, verbs.ConnectConfig{Access: verbs.AccessRemoteWrite | verbs.AccessRemoteRead})
 		size := 150_000
-		dst, err := b.p.Hosts[1].PD.AllocMR(size, verbs.AccessLocalWrite|verbs.AccessRemoteWrite)
+		dst, err := b.p.Hosts[1].PD.AllocMR(size, verbs.AccessLocalWrite|verbs.AccessRemoteWrite|verbs.AccessRemoteRead)
 		require.NoError(t, err)
 		data := make([]byte, size-7)
 		for i := range data {
@@ -259,6 +259,19 @@ func TestRemoteMemory(t *testing.T) {
 		require.EqualValues(t, len(data), n)
 		require.True(t, bytes.Equal(data, dst.Bytes()[7:]))
 		require.Equal(t, make([]byte, 7), dst.Bytes()[:7])
+
+		back, err := io.ReadAll(io.NewSectionReader(m, 7, int64(size)))
+		require.NoError(t, err)
+		require.True(t, bytes.Equal(data, back))
+		k, err := m.ReadAt(back, 0)
+		require.NoError(t, err)
+		require.Equal(t, len(back), k)
+		require.True(t, bytes.Equal(dst.Bytes()[:k], back))
+		k, err = m.ReadAt(back[:100], int64(size)-3)
+		require.ErrorIs(t, err, io.EOF)
+		require.Equal(t, 3, k)
+		_, err = m.ReadAt(back, int64(size)+1)
+		require.ErrorIs(t, err, verbs.ErrLimit)
 
 		_, err = m.WriteAt(data, 8)
 		require.ErrorIs(t, err, verbs.ErrLimit)
@@ -275,7 +288,7 @@ func TestRemoteMemory(t *testing.T) {
 
 		r := dst.Region()
 		r.RKey ^= 1
-		k, err := b.a.Remote(r).WriteAt(data[:100], 0)
+		k, err = b.a.Remote(r).WriteAt(data[:100], 0)
 		require.Zero(t, k)
 		require.ErrorIs(t, err, verbs.StatusRemoteAccessErr)
 		var wcErr *verbs.WCError

@@ -22,7 +22,7 @@
 //	b.Send().Inline(header).Signaled().ID(7)
 //	err := b.Ring()
 //
-// [QP.Remote] is the simplest of all: the peer's memory as an io.WriterAt.
+// [QP.Remote] is the simplest of all: the peer's memory as an io.ReaderAt and io.WriterAt.
 //
 // The package knows registers, doorbells, rings in DMA memory and the command queue; it does not
 // know whether the NIC behind [pcie.Device] is RTL under simulation or a board.

@@ -8,7 +8,7 @@ import (
 	"sync"
 )
 
-// Region names memory of a peer: what one side tells the other so that it can write there.
+// Region names memory of a peer: what one side tells the other so that it can read or write there.
 type Region struct {
 	Addr   uint64 // virtual address of the first byte
 	Length int
@@ -18,7 +18,7 @@ type Region struct {
 // Region is how a peer names the whole MR.
 func (mr *MR) Region() Region { return Region{Addr: mr.addr, Length: mr.Len(), RKey: mr.key} }
 
-// RemoteMemory is a region of the peer's memory as an [io.WriterAt], by RDMA. Each call waits for its
+// RemoteMemory is a region of the peer's memory as an [io.ReaderAt] and [io.WriterAt], by RDMA. Each call waits for its
 // completions. It is the simple way, not the fast one: data is copied through a buffer of the QP.
 //
 // While a call runs, nothing else may use the QP's send queue, nor poll its send CQ, and no completion of
@@ -28,7 +28,10 @@ type RemoteMemory struct {
 	r  Region
 }
 
-var _ io.WriterAt = (*RemoteMemory)(nil)
+var (
+	_ io.ReaderAt = (*RemoteMemory)(nil)
+	_ io.WriterAt = (*RemoteMemory)(nil)
+)
 
 // Remote gives access to a region of the connected peer's memory.
 func (qp *QP) Remote(r Region) *RemoteMemory { return &RemoteMemory{qp: qp, r: r} }
@@ -67,6 +70,28 @@ func (m *RemoteMemory) WriteAt(b []byte, off int64) (n int, err error) {
 		copy(buf, b[at:])
 		return m.do(OpRDMAWrite, len(buf), off+int64(at))
 	}, &n)
+	return n, err
+}
+
+// ReadAt reads from offset off of the region into b by RDMA READ. At the end of the region it gives io.EOF with what there is.
+func (m *RemoteMemory) ReadAt(b []byte, off int64) (n int, err error) {
+	if off < 0 || off > int64(m.r.Length) {
+		return 0, &Error{Verb: "remote_read", Attr: "offset", Got: off, Limit: fmt.Sprintf("0 to %d", m.r.Length), Err: ErrLimit}
+	}
+	end := error(nil)
+	if rest := int64(m.r.Length) - off; int64(len(b)) > rest {
+		b, end = b[:rest], io.EOF
+	}
+	err = m.each(len(b), func(buf []byte, at int) error {
+		if err := m.do(OpRDMARead, len(buf), off+int64(at)); err != nil {
+			return err
+		}
+		copy(b[at:], buf)
+		return nil
+	}, &n)
+	if err == nil {
+		err = end
+	}
 	return n, err
 }
 

@@ -4,6 +4,7 @@ package verbs_test
 
 import (
 	"bytes"
+	"encoding/binary"
 	"fmt"
 	"maps"
 	"math/rand/v2"
@@ -39,7 +40,9 @@ type soakOp struct {
 	weight int
 	inline bool            // payload in the work request
 	recv   bool            // takes a receive of the peer
-	target bool            // names memory of the peer
+	target bool            // names memory of the peer that it writes
+	read   bool            // reads memory of the peer
+	atomic bool            // acts on a cell of the peer
 	fails  verbs.WCStatus  // it must fail with this status and take the QPs down
 	spoil  func(s *soakWR) // makes it fail
 }
@@ -54,6 +57,9 @@ var soakOps = []soakOp{
 	{name: "SEND_IMM", op: verbs.OpSendImm, weight: 80, recv: true},
 	{name: "SEND_IMM inline", op: verbs.OpSendImm, weight: 40, recv: true, inline: true},
 	{name: "NOP", op: verbs.OpNop, weight: 20},
+	{name: "READ", op: verbs.OpRDMARead, weight: 200, read: true},
+	{name: "CMP_SWAP", op: verbs.OpAtomicCmpSwp, weight: 80, atomic: true},
+	{name: "FETCH_ADD", op: verbs.OpAtomicFetchAdd, weight: 80, atomic: true},
 	{name: "WRITE to a bad rkey", op: verbs.OpRDMAWrite, weight: 2, target: true, fails: verbs.StatusRemoteAccessErr,
 		spoil: func(s *soakWR) { s.wr.RKey ^= 1 }},
 	{name: "WRITE beyond the region", op: verbs.OpRDMAWrite, weight: 2, target: true, fails: verbs.StatusRemoteAccessErr,
@@ -62,6 +68,12 @@ var soakOps = []soakOp{
 		}},
 	{name: "WRITE with a bad lkey", op: verbs.OpRDMAWrite, weight: 2, target: true, fails: verbs.StatusLocalProtErr,
 		spoil: func(s *soakWR) { s.wr.SGEs[0].LKey ^= 1 }},
+	{name: "READ from a bad rkey", op: verbs.OpRDMARead, weight: 2, read: true, fails: verbs.StatusRemoteAccessErr,
+		spoil: func(s *soakWR) { s.wr.RKey ^= 1 }},
+	{name: "READ into a bad lkey", op: verbs.OpRDMARead, weight: 2, read: true, fails: verbs.StatusLocalProtErr,
+		spoil: func(s *soakWR) { s.wr.SGEs[0].LKey ^= 1 }},
+	{name: "FETCH_ADD to a bad rkey", op: verbs.OpAtomicFetchAdd, weight: 2, atomic: true, fails: verbs.StatusRemoteAccessErr,
+		spoil: func(s *soakWR) { s.wr.RKey ^= 1 }},
 	{name: "SEND with a bad lkey", op: verbs.OpSend, weight: 2, recv: true, fails: verbs.StatusLocalProtErr,
 		spoil: func(s *soakWR) { s.wr.SGEs[0].LKey ^= 1 }},
 }
@@ -71,8 +83,11 @@ type soakWR struct {
 	q        *soakQP
 	op       *soakOp
 	wr       verbs.SendWR
-	off      int // in the target region
-	data     []byte
+	off      int    // in the target region
+	data     []byte // written, or to be read
+	slot     int    // READ, atomics: where the data lands
+	cell     int    // of an atomic
+	after    uint64 // what an atomic leaves there
 	msg      *soakMsg
 	signaled bool
 }
@@ -107,6 +122,16 @@ type soakQP struct {
 	src  []*verbs.MR
 	dst  *verbs.MR // at the peer
 	mem  []byte    // what dst must hold of all that is known to be done
+	plan []byte    // what dst will hold when all that is posted is done
+
+	cells *verbs.MR           // at the peer, for atomics
+	value [soakCells]uint64   // of all that is known to be done
+	next  [soakCells]uint64   // of all that is posted
+	doubt [soakCells][]uint64 // values that failed atomics may have left behind
+
+	land   *verbs.MR // READs and atomics land here
+	lmem   []byte    // what it must hold
+	landed []int     // free slots
 
 	slots *verbs.MR // of receives
 	rmem  []byte    // what slots must hold
@@ -153,6 +178,8 @@ type soak struct {
 
 const (
 	soakDepth = 16
+	soakCells = 8
+	soakLand  = 9000                      // bytes of a slot for READs
 	soakDrain = 400 * simtime.Microsecond // longer than any frame is held back
 )
 
@@ -234,10 +261,16 @@ func newSoak(t *testing.T, width int, seed uint64, faulty bool) *soak {
 				s.cqs[h] = append(s.cqs[h], q.scq, q.rcq)
 			}
 			var err error
-			q.dst, err = far.PD.AllocMR(12000+s.rng.IntN(9000), verbs.AccessLocalWrite|verbs.AccessRemoteWrite)
+			q.dst, err = far.PD.AllocMR(12000+s.rng.IntN(9000), verbs.AccessLocalWrite|verbs.AccessRemoteWrite|verbs.AccessRemoteRead)
 			require.NoError(t, err)
 			fillRandom(s.rng, q.dst.Bytes())
-			q.mem = bytes.Clone(q.dst.Bytes())
+			q.mem, q.plan = bytes.Clone(q.dst.Bytes()), bytes.Clone(q.dst.Bytes())
+			q.cells, err = far.PD.AllocMR(8*soakCells, verbs.AccessLocalWrite|verbs.AccessRemoteAtomic)
+			require.NoError(t, err)
+			q.land, err = host.PD.AllocMR(soakLand*soakDepth, verbs.AccessLocalWrite)
+			require.NoError(t, err)
+			fillRandom(s.rng, q.land.Bytes())
+			q.lmem = bytes.Clone(q.land.Bytes())
 			q.slots, err = host.PD.AllocMR(slot*soakDepth, verbs.AccessLocalWrite)
 			require.NoError(t, err)
 			fillRandom(s.rng, q.slots.Bytes())
@@ -269,14 +302,15 @@ func (s *soak) live(sp *soakPair) {
 			s.byQPN[h][q.qp.QPN()] = q
 		}
 		q.out, q.inbox, q.sent, q.recvs, q.failed, q.id = nil, nil, nil, nil, false, 0
-		q.free = q.free[:0]
+		q.free, q.landed = q.free[:0], q.landed[:0]
 		for i := range soakDepth {
-			q.free = append(q.free, i)
+			q.free, q.landed = append(q.free, i), append(q.landed, i)
 		}
 	}
 	psn := [2]uint32{s.rng.Uint32() & 0xffffff, 0xffffff - s.rng.Uint32N(200)}
 	for i, q := range ends {
-		require.NoError(s.t, q.qp.Connect(ends[1-i].qp.Local(psn[1-i]), verbs.ConnectConfig{PathMTU: sp.mtu, PSN: psn[i], Timeout: verbs.Of(uint8(6))}))
+		require.NoError(s.t, q.qp.Connect(ends[1-i].qp.Local(psn[1-i]), verbs.ConnectConfig{PathMTU: sp.mtu, PSN: psn[i], Timeout: verbs.Of(uint8(6)),
+			Access: verbs.AccessRemoteWrite | verbs.AccessRemoteRead | verbs.AccessRemoteAtomic, MaxRdAtomic: verbs.Of(uint8(1 + s.rng.IntN(s.p.Hosts[i].Dev.Attr().MaxQPInitRdAtom)))}))
 		s.cover.connect(i, ends[1-i].qp.QPN(), psn[i], sp.lives)
 	}
 	sp.ending, sp.killed = false, false
@@ -435,10 +469,17 @@ func (s *soak) postSends(q *soakQP, count int) {
 	var wrs []*soakWR
 	for i := range n {
 		op := s.pick()
-		for q.pair.uc && op.fails != 0 { // nobody would tell
+		for q.pair.uc && (op.fails != 0 || op.read || op.atomic) { // nobody would tell
 			op = s.pick()
 		}
 		w := s.make(q, op)
+		// the peer may fetch what a READ asks for after it has executed what follows it
+		hazard := w.op.target && slices.ContainsFunc(append(slices.Clone(q.out), wrs...), func(x *soakWR) bool {
+			return x.op.read && x.off < w.off+len(w.data) && w.off < x.off+len(x.data)
+		})
+		if hazard || s.rng.IntN(20) == 0 {
+			w.wr.Flags |= verbs.SendFence
+		}
 		w.signaled = i == n-1 || s.rng.IntN(2) == 0
 		if w.signaled {
 			w.wr.Flags |= verbs.SendSignaled
@@ -460,6 +501,12 @@ func (s *soak) postSends(q *soakQP, count int) {
 				b.Send()
 			case verbs.OpSendImm:
 				b.SendImm(w.wr.Imm)
+			case verbs.OpRDMARead:
+				b.Read(w.wr.RemoteAddr, w.wr.RKey)
+			case verbs.OpAtomicCmpSwp:
+				b.CmpSwap(w.wr.RemoteAddr, w.wr.RKey, w.wr.CompareAdd, w.wr.Swap)
+			case verbs.OpAtomicFetchAdd:
+				b.FetchAdd(w.wr.RemoteAddr, w.wr.RKey, w.wr.CompareAdd)
 			default:
 				b.Nop()
 			}
@@ -469,6 +516,9 @@ func (s *soak) postSends(q *soakQP, count int) {
 			}
 			for _, g := range w.wr.SGEs {
 				b.SGE(g)
+			}
+			if w.wr.Flags&verbs.SendFence != 0 {
+				b.Fence()
 			}
 			if w.signaled {
 				b.Signaled()
@@ -500,7 +550,11 @@ func (q *soakQP) hostIndex(s *soak) int {
 func (s *soak) make(q *soakQP, op *soakOp) *soakWR {
 	w := &soakWR{q: q, op: op, wr: verbs.SendWR{WRID: q.id, Opcode: op.op, Imm: s.rng.Uint32()}}
 	q.id++
-	if op.op == verbs.OpNop {
+	switch {
+	case op.op == verbs.OpNop:
+		return w
+	case op.read, op.atomic:
+		s.makeRead(w)
 		return w
 	}
 	mtu := q.pair.mtu.Bytes()
@@ -547,6 +601,9 @@ func (s *soak) make(q *soakQP, op *soakOp) *soakWR {
 			w.off = q.dst.Len() - len(w.data)
 		}
 		w.wr.RemoteAddr, w.wr.RKey = q.dst.Addr()+uint64(w.off), q.dst.RKey()
+		if op.fails == 0 {
+			copy(q.plan[w.off:], w.data)
+		}
 	}
 	if op.recv {
 		w.msg = &soakMsg{op: op.op, length: len(w.data), imm: w.wr.Imm, withImm: op.op != verbs.OpSend}
@@ -560,6 +617,62 @@ func (s *soak) make(q *soakQP, op *soakOp) *soakWR {
 		op.spoil(w)
 	}
 	return w
+}
+
+// makeRead makes a READ or an atomic.
+func (s *soak) makeRead(w *soakWR) {
+	q, op := w.q, w.op
+	w.slot = q.landed[0] // there are as many as work requests can be outstanding
+	q.landed = q.landed[1:]
+	at := w.slot*soakLand + s.rng.IntN(64)
+	if op.atomic {
+		w.cell = s.rng.IntN(soakCells)
+		w.wr.RemoteAddr, w.wr.RKey = q.cells.Addr()+uint64(8*w.cell), q.cells.RKey()
+		w.wr.SGEs = []verbs.SGE{q.land.SGE(at, 8)}
+		w.wr.CompareAdd, w.wr.Swap = s.rng.Uint64(), s.rng.Uint64()
+		old := q.next[w.cell]
+		w.data = binary.LittleEndian.AppendUint64(nil, old)
+		w.after = old + w.wr.CompareAdd
+		if op.op == verbs.OpAtomicCmpSwp {
+			w.after = old
+			if s.rng.IntN(2) == 0 {
+				w.wr.CompareAdd, w.after = old, w.wr.Swap
+			}
+		}
+		if op.fails == 0 {
+			q.next[w.cell] = w.after
+		}
+	} else {
+		mtu := q.pair.mtu.Bytes()
+		length := min([]int{0, 1, 3, 4, mtu - 1, mtu, mtu + 1, 2*mtu - 1 + s.rng.IntN(3), s.rng.IntN(64), s.rng.IntN(2500), s.rng.IntN(soakLand - 64)}[s.rng.IntN(11)], soakLand-64)
+		if op.fails != 0 {
+			length = max(length, 1)
+		}
+		w.off = s.rng.IntN(q.dst.Len() - length + 1)
+		w.data = bytes.Clone(q.plan[w.off : w.off+length])
+		w.wr.RemoteAddr, w.wr.RKey = q.dst.Addr()+uint64(w.off), q.dst.RKey()
+		sges := 1 + s.rng.IntN(q.pair.qcfg.MaxSendSGE)
+		for i := range sges {
+			part := length
+			if i < sges-1 {
+				part = s.rng.IntN(length + 1)
+			}
+			if op.fails != 0 && i == 0 {
+				part = max(part, 1) // the one that is spoiled counts
+			}
+			w.wr.SGEs = append(w.wr.SGEs, q.land.SGE(at, part))
+			at, length = at+part, length-part
+		}
+	}
+	if op.spoil != nil {
+		op.spoil(w)
+	}
+}
+
+// landing is the slot that a READ or atomic lands in, and what it must hold.
+func (q *soakQP) landing(w *soakWR) (mem, want []byte) {
+	at, end := w.slot*soakLand, (w.slot+1)*soakLand
+	return q.land.Bytes()[at:end], q.lmem[at:end]
 }
 
 // sendDone checks the completion of a send work request.
@@ -581,6 +694,9 @@ func (s *soak) sendDone(q *soakQP, wc *verbs.WC) {
 		require.True(t, w.signaled, "%s: completion of %s (%d), which is not signaled", q.name, w.op.name, w.wr.WRID)
 		require.Zero(t, w.op.fails, "%s: %s (%d) did not fail", q.name, w.op.name, w.wr.WRID)
 		require.False(t, q.failed, "%s: %s (%d) succeeded after a failure", q.name, w.op.name, w.wr.WRID)
+		if w.op.read || w.op.atomic {
+			require.EqualValues(t, len(w.data), wc.ByteLen, "%s: bytes of %s", q.name, w.op.name)
+		}
 		want := map[verbs.Opcode]verbs.Opcode{verbs.OpRDMAWriteImm: verbs.OpRDMAWrite, verbs.OpSendImm: verbs.OpSend}
 		if o, ok := want[w.wr.Opcode]; ok {
 			require.Contains(t, []verbs.Opcode{o, w.wr.Opcode}, wc.Opcode, q.name)
@@ -608,7 +724,14 @@ func (s *soak) sendDone(q *soakQP, wc *verbs.WC) {
 	}
 	q.failed = true
 	s.flushed++
-	if w.op.target && w.op.fails == 0 {
+	switch {
+	case w.op.read, w.op.atomic:
+		mem, want := q.landing(w)
+		copy(want, mem) // it may have begun to land
+		if w.op.atomic && w.op.fails == 0 {
+			q.doubt[w.cell] = append(q.doubt[w.cell], w.after)
+		}
+	case w.op.target && w.op.fails == 0:
 		q.uncertain = append(q.uncertain, [2]int{w.off, len(w.data)})
 	}
 }
@@ -619,6 +742,18 @@ func (s *soak) succeeded(w *soakWR) {
 		w.q.uncertain = append(w.q.uncertain, [2]int{w.off, len(w.data)})
 	case w.op.target:
 		copy(w.q.mem[w.off:], w.data)
+	case w.op.read, w.op.atomic:
+		q, data := w.q, w.data
+		for _, g := range w.wr.SGEs {
+			n := copy(q.lmem[g.Addr-q.land.Addr():][:g.Length], data)
+			data = data[n:]
+		}
+		q.same(fmt.Sprintf("%s (%d) of %d bytes at %d, fence %v", w.op.name, w.wr.WRID, len(w.data), w.off, w.wr.Flags&verbs.SendFence != 0),
+			q.land.Bytes(), q.lmem, w.slot*soakLand, soakLand)
+		q.landed = append(q.landed, w.slot)
+		if w.op.atomic {
+			q.value[w.cell] = w.after
+		}
 	}
 	if w.msg != nil {
 		w.msg.acked = !w.q.pair.uc
@@ -713,6 +848,15 @@ func (q *soakQP) compare(uncertain [][2]int) {
 			copy(q.rmem[r.slot*size:][:size], q.slots.Bytes()[r.slot*size:])
 		}
 	}
+	for i, want := range q.value {
+		got := binary.LittleEndian.Uint64(q.cells.Bytes()[8*i:])
+		if got != want && !slices.Contains(q.doubt[i], got) {
+			q.t.Fatalf("%s, QP 0x%x: cell %d is 0x%x, want 0x%x or one of %x", q.name, q.qp.QPN(), i, got, want, q.doubt[i])
+		}
+		q.value[i], q.next[i], q.doubt[i] = got, got, nil
+	}
+	copy(q.plan, q.mem)
+	q.same("landing slots", q.land.Bytes(), q.lmem, 0, len(q.lmem))
 	q.same("target region", q.dst.Bytes(), q.mem, 0, len(q.mem))
 	q.same("receive slots", q.slots.Bytes(), q.rmem, 0, len(q.rmem))
 }
@@ -847,7 +991,7 @@ func (s *soak) tap(d fabric.Dir, f fabric.Frame, note string) error {
 		if fl.rnr {
 			state = "rnr"
 		}
-		if request := !p.Opcode.Has(roce.ExtAETH); request {
+		if op := p.Opcode; !op.Has(roce.ExtAETH) && op != roce.RCReadResponseMiddle { // a request
 			if (fl.next-p.PSN-1)&0xffffff < 1<<23 {
 				state = "again"
 			} else {

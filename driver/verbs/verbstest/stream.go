@@ -10,7 +10,7 @@ import (
 	"github.com/openrnic/openrnic/driver/verbs"
 )
 
-// Stream describes a one-way transfer: message after message, taken round by round from the source and put at the
+// Stream describes a one-way transfer (of a READ or atomic, Src is where the answer lands): message after message, taken round by round from the source and put at the
 // same offset of the target, spread over QPs, a number of them in flight on each. Messages
 // beyond the end of the region start again at its head. SENDs all land at the head of the target.
 type Stream struct {
@@ -21,12 +21,13 @@ type Stream struct {
 	Op       verbs.Opcode // 0: OpRDMAWrite
 	Inline   bool         // payload in the work requests
 	Src, Dst *verbs.MR
-	Bytes    int             // length of the region transferred, at most that of Src and Dst
-	Message  int             // bytes of a message; the last one of a region may be shorter
-	Depth    int             // messages in flight per QP
-	Messages int             // messages in all; 0: the region once
-	Duration simtime.Time    // instead of Messages: post for this long
-	Progress func(bytes int) // called as messages complete, may be nil
+	Bytes    int                 // length of the region transferred, at most that of Src and Dst
+	Message  int                 // bytes of a message; the last one of a region may be shorter
+	Depth    int                 // messages in flight per QP
+	Messages int                 // messages in all; 0: the region once
+	Duration simtime.Time        // instead of Messages: post for this long
+	WR       func(*verbs.SendWR) // completes the work requests, may be nil
+	Progress func(bytes int)     // called as messages complete, may be nil
 
 	res       *StreamResult
 	start     simtime.Time
@@ -232,6 +233,9 @@ func (s *Stream) post() error {
 			}
 			if s.Op != verbs.OpSend && s.Op != verbs.OpSendImm {
 				wr.RemoteAddr, wr.RKey = s.Dst.Addr()+uint64(off), s.Dst.RKey()
+			}
+			if s.WR != nil {
+				s.WR(&wr)
 			}
 			s.batch = append(s.batch, wr)
 			s.res.PostedPs = append(s.res.PostedPs, uint64(s.Pair.Now()))
