@@ -449,6 +449,7 @@ func attacks() []attack {
 	}
 
 	l = append(l, datagramAttacks()...)
+	l = append(l, readAttacks()...)
 	l = append(l, windowAttacks()...)
 
 	// a packet whose payload and pad are no multiple of 4 bytes: no builder makes it
