@@ -211,8 +211,10 @@ func TestDoorbells(t *testing.T) {
 		require.Equal(t, c, DecodeCQDoorbell(c.Encode()))
 		e := EQDoorbell{EQN: uint8(rand.Uint32()), Arm: rand.IntN(2) == 0, CI: rand.Uint32() & 0xffffff}
 		require.Equal(t, e, DecodeEQDoorbell(e.Encode()))
+		s := SRQDoorbell{SRQN: rand.Uint32() & 0xffffff, PI: uint16(rand.Uint32())}
+		require.Equal(t, s, DecodeSRQDoorbell(s.Encode()))
 	}
-	require.Len(t, Doorbells(), 4)
+	require.Len(t, Doorbells(), 5)
 }
 
 func TestRegisterValues(t *testing.T) {
