@@ -123,6 +123,8 @@ var benchParts = []struct {
 	{"latency", func(b *benchmark) error { return b.latency(64) }},
 	{"latency", func(b *benchmark) error { return b.sendLatency(512) }},
 	{"latency", func(b *benchmark) error { return b.sendLatency(64) }},
+	{"latency", func(b *benchmark) error { return b.fetchLatency(512) }},
+	{"latency", func(b *benchmark) error { return b.fetchLatency(64) }},
 	{"driver", (*benchmark).driver},
 	{"simulation", func(b *benchmark) error { return b.simulation(512, 220e3) }},
 	{"simulation", func(b *benchmark) error { return b.simulation(64, 1.5e6) }},
@@ -192,7 +194,7 @@ func newStream(p *verbstest.Pair, from int, op verbs.Opcode, qps int, mtu verbs.
 	if err != nil {
 		return nil, err
 	}
-	dst, err := p.Hosts[1-from].PD.AllocMR(n, verbs.AccessLocalWrite|verbs.AccessRemoteWrite)
+	dst, err := p.Hosts[1-from].PD.AllocMR(n, verbs.AccessLocalWrite|verbs.AccessRemoteWrite|verbs.AccessRemoteRead)
 	if err != nil {
 		return nil, err
 	}
@@ -202,7 +204,8 @@ func newStream(p *verbstest.Pair, from int, op verbs.Opcode, qps int, mtu verbs.
 		qcfg.MaxRecvWR = verbstest.RecvDepth(depth)
 	}
 	for range qps {
-		a, b, err := p.Connect(qcfg, verbs.ConnectConfig{PathMTU: mtu, Timeout: verbs.Of(uint8(benchTimeout))})
+		a, b, err := p.Connect(qcfg, verbs.ConnectConfig{PathMTU: mtu, Timeout: verbs.Of(uint8(benchTimeout)),
+			Access: verbs.AccessRemoteWrite | verbs.AccessRemoteRead})
 		if err != nil {
 			return nil, err
 		}
@@ -217,7 +220,7 @@ func newStream(p *verbstest.Pair, from int, op verbs.Opcode, qps int, mtu verbs.
 // benchTimeout is the code of the transport timer: 4.2 ms, which matters where frames are lost.
 const benchTimeout = 10
 
-// traffic: goodput of SENDs, of many QPs, and of both directions at once, at 512 bit.
+// traffic: goodput of SENDs and READs, of many QPs, and of both directions at once, at 512 bit.
 func (b *benchmark) traffic() error {
 	const width = 512
 	for _, c := range []struct {
@@ -233,6 +236,9 @@ func (b *benchmark) traffic() error {
 		{"SEND 1 MB, 1 QP", verbs.OpSend, 1, 4096, 1 << 20, 2, 8, false, 97},
 		{"SEND 1 MB, 1 QP", verbs.OpSend, 1, 1024, 1 << 20, 2, 8, false, 95},
 		{"SEND 64 KB, 64 QPs", verbs.OpSend, 64, 4096, 64 << 10, 2, 256, false, 97},
+		{"READ 1 MB, 1 QP", verbs.OpRDMARead, 1, 4096, 1 << 20, 2, 8, false, 97},
+		{"READ 1 MB, 1 QP", verbs.OpRDMARead, 1, 1024, 1 << 20, 2, 8, false, 95},
+		{"READ 64 KB, 64 QPs", verbs.OpRDMARead, 64, 4096, 64 << 10, 2, 256, false, 97},
 		{"WRITE 64 KB, 64 QPs", verbs.OpRDMAWrite, 64, 4096, 64 << 10, 2, 256, false, 97},
 		{"WRITE 64 KB, 8 QPs, both directions at once", verbs.OpRDMAWrite, 8, 4096, 64 << 10, 4, 128, true, 95},
 	} {
@@ -338,6 +344,41 @@ func (b *benchmark) sendLatency(width int) error {
 			name = "8 B SEND inline"
 		}
 		b.add(fmt.Sprintf("%s, %d bit: post to receive completion (half round trip)", name, width), float64(times[len(times)/2])/2e6, "us", 0)
+	}
+	return nil
+}
+
+// fetchLatency is the time of an 8-byte READ and of a FETCH_ADD, from posting to the completion.
+func (b *benchmark) fetchLatency(width int) error {
+	clock := simtime.Time(model.DefaultConfig(width).ClockPS)
+	p, err := verbstest.New(verbstest.Config{Width: width, Sim: func(s *cosim.PairConfig) { s.Window = clock }})
+	if err != nil {
+		return err
+	}
+	defer p.Close()
+	for _, c := range []struct {
+		name string
+		op   verbs.Opcode
+	}{{"8 B READ", verbs.OpRDMARead}, {"FETCH_ADD", verbs.OpAtomicFetchAdd}} {
+		a, z, err := p.Connect(verbs.QPConfig{MaxSendWR: verbstest.PingPongDepth}, verbs.ConnectConfig{Access: verbs.AccessRemoteRead | verbs.AccessRemoteAtomic})
+		if err != nil {
+			return err
+		}
+		pp := verbstest.PingPong{Pair: p, QPs: [2]*verbs.QP{a, z}, Op: c.op, Message: 8, Rounds: 50}
+		for i, h := range p.Hosts {
+			if pp.Src[i], err = h.PD.AllocMR(8, verbs.AccessLocalWrite); err != nil {
+				return err
+			}
+			if pp.Dst[i], err = h.PD.AllocMR(8, verbs.AccessLocalWrite|verbs.AccessRemoteRead|verbs.AccessRemoteAtomic); err != nil {
+				return err
+			}
+		}
+		times, err := pp.Run()
+		if err != nil {
+			return err
+		}
+		slices.Sort(times)
+		b.add(fmt.Sprintf("%s, %d bit: post to completion (round trip)", c.name, width), float64(times[len(times)/2])/1e6, "us", 0)
 	}
 	return nil
 }
