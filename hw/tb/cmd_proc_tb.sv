@@ -631,7 +631,7 @@ module cmd_proc_tb #(
     run(CmdOpcodeCreateEq, 0, BaseEq, Ok, 0);
     n = drain_rounds;
     run(CmdOpcodeDestroyEq, 7, BaseNone, Ok, 0);
-    if (drain_rounds != n + 4) $fatal(1, "EQ destroy drained %0d rounds", drain_rounds - n);
+    if (drain_rounds != n + 6) $fatal(1, "EQ destroy drained %0d rounds", drain_rounds - n);
     run(CmdOpcodeQueryEq, 7, BaseNone, NotFound, 0);
     run(CmdOpcodeCreateEq, 7, BaseEq, Ok, 0);
     // an event for a command that wants one
@@ -914,7 +914,7 @@ module cmd_proc_tb #(
     run(CmdOpcodeDestroyMr, 4, BaseNone, Busy, 0);
     n = drain_rounds;
     run(CmdOpcodeDestroyMw, 3, BaseNone, Ok, 0);
-    if (drain_rounds != n + 4) $fatal(1, "MW destroy drained %0d rounds", drain_rounds - n);
+    if (drain_rounds != n + 6) $fatal(1, "MW destroy drained %0d rounds", drain_rounds - n);
     run(CmdOpcodeQueryMw, 3, BaseNone, NotFound, 0);
     run(CmdOpcodeDestroyMr, 4, BaseNone, Ok, 0);
 
@@ -933,7 +933,7 @@ module cmd_proc_tb #(
     if (hgot != hent) $fatal(1, "handle %h, want %h", hgot, hent);
     n = drain_rounds;
     run(CmdOpcodeDestroyAh, 1023, BaseNone, Ok, 0);
-    if (drain_rounds != n + 4) $fatal(1, "handle destroyed with %0d rounds", drain_rounds - n);
+    if (drain_rounds != n + 6) $fatal(1, "handle destroyed with %0d rounds", drain_rounds - n);
     run(CmdOpcodeQueryAh, 1023, BaseNone, NotFound, 0);
     run(CmdOpcodeCreateAh, 1023, BaseAh, Ok, 0);
 
@@ -1068,7 +1068,7 @@ module cmd_proc_tb #(
     run(CmdOpcodeDestroyQp, 32'h1ff, BaseNone, Ok, 0);
     n = drain_rounds;
     run(CmdOpcodeDestroySrq, 63, BaseNone, Ok, 0);
-    if (drain_rounds != n + 4) $fatal(1, "SRQ destroy drained %0d rounds", drain_rounds - n);
+    if (drain_rounds != n + 6) $fatal(1, "SRQ destroy drained %0d rounds", drain_rounds - n);
     run(CmdOpcodeQuerySrq, 63, BaseNone, NotFound, 0);
     run(CmdOpcodeCreateQp, Q, BaseA, BadParam, SynSrqn);
 
@@ -1079,7 +1079,7 @@ module cmd_proc_tb #(
         post(CmdOpcodeNop, 32'(k * 4 + j), BaseNone, 0);
         commands++;
       end
-      wait_answer(16'(n + 6));
+      wait_answer(16'(n + 4));
       for (int j = 0; j < 4; j++)
         if (u_mem.get(RspBase + 64'(256 * ((n + j) % 4) + 4)) != 8'(k * 4 + j)) $fatal(1, "order of answers");
     end
