@@ -400,6 +400,7 @@ module read_responder_tb
       mrs[i] = {($bits(mr_t) / 32 + 1) {$urandom()}};
       mrs[i].pd = 24'(i + 7);
       mrs[i].va = Va;
+      mrs[i].mw = 1'b0;
     end
     repeat (4) @(negedge clk);
     rst_n = 1;
