@@ -835,8 +835,6 @@ module rx_transport
   // asked for when the report of the packet before has arrived, there when the QP's attributes are
   assign rt_re_o = rt_req_q;
   assign rt_qp_o = p_q.qp;
-  assign rt_update_valid_o = act_go && a.update;
-  assign rt_update_o = a.rt;
   assign mr_req_valid_o = mr_req_q;
   assign mr_req_idx_o = mr_key_idx(state_q == StMr ? sge.lkey : start_p ? p_q.rkey : st_q.rkey);
   // a frame that is not RoCEv2 is like a datagram
@@ -877,6 +875,8 @@ module rx_transport
               rt_view_i);
     end
   end
+  assign rt_update_valid_o = act_go && a.update;
+  assign rt_update_o = a.rt;
 
   check_t k;  // of the packet in StCheck
   always_comb begin

@@ -202,7 +202,7 @@ module segmenter
   assign outstanding = st.psn - win_psn;
   assign outstanding_next = outstanding + 1'b1;
   // A window made smaller meanwhile does not strand a QP: one packet that asks for an acknowledge still goes.
-  assign closed = (outstanding >= 24'(window) && st.ack_req) || (m_q.fence && first && rd_out != '0) ||
+  assign closed = (outstanding >= 24'(window) && st.ack_req) || (m_q.fence && st.off == '0 && rd_out != '0) ||
                   (is_rd && (rd_out >= m_q.max_rd || (rd_out != '0 && st.psn - una_i + n_psn > MaxRdDistance)));
   assign quantum = 17'd1 << quantum_log_i;
   assign quantum_over = used_q >= quantum && others_i;
@@ -243,7 +243,7 @@ module segmenter
   assign pkt_whole = flen == plen || m_q.inl;
 
   function automatic logic [7:0] service(input logic [3:0] qp_type);
-    return qp_type == QpTypeUd ? 8'h60 : qp_type == QpTypeUc ? 8'h20 : 8'h00;
+    return qp_type == rnic_pkg::QpTypeUd ? 8'h60 : qp_type == rnic_pkg::QpTypeUc ? 8'h20 : 8'h00;
   endfunction
   // operation code on RC; the service goes on top of it
   function automatic logic [7:0] packet_opcode(input msg_op_e op, input logic f, input logic l,
@@ -509,13 +509,13 @@ module segmenter
       msg_end_q <= last;
       pkt_q <= '{qp: m_q.qp, wqe: m_q.idx, psn: st.psn,
                  opcode: packet_opcode(m_q.op, first, last, m_q.has_imm, m_q.has_inv) | service(m_q.qp_type),
-                 ack_req: ack_req && m_q.qp_type == QpTypeRc,
-                 report: ack_req && m_q.qp_type != QpTypeRc, solicited: m_q.solicited && last && !is_rd,
+                 ack_req: ack_req && m_q.qp_type == rnic_pkg::QpTypeRc,
+                 report: ack_req && m_q.qp_type != rnic_pkg::QpTypeRc, solicited: m_q.solicited && last && !is_rd,
                  has_reth: (first && m_q.op == OpWrite) || m_q.op == OpRead,
                  has_atomic: is_rd && m_q.op != OpRead,
                  swap_add: m_q.seg[2].iova, compare: m_q.seg[3].iova,
                  has_imm: last && m_q.has_imm, has_ieth: last && m_q.has_inv,
-                 has_deth: m_q.qp_type == QpTypeUd, raw: m_q.qp_type == QpTypeRaw, inl: m_q.inl,
+                 has_deth: m_q.qp_type == rnic_pkg::QpTypeUd, raw: m_q.qp_type == rnic_pkg::QpTypeRaw, inl: m_q.inl,
                  has_aeth: 1'b0, has_value: 1'b0, response: 1'b0,
                  va: m_q.remote_addr + (is_rd ? 64'(st.off) : 64'd0), rkey: m_q.rkey,
                  dma_len: m_q.op == OpRead ? rem_q : m_q.total, imm: m_q.imm, len: plen};

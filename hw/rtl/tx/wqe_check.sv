@@ -72,6 +72,7 @@ module wqe_check
   logic take;
   assign take = item_valid_i && item_ready_o;
 
+  logic ah_in_range_q, ah_ok;
   assign ah_ok = ah_in_range_q && ah_rsp_i.valid && ah_rsp_i.pd == pd_q;
 
   // The list is complete and right when the last SGE has been dealt with.
@@ -85,7 +86,7 @@ module wqe_check
   endfunction
 
   // verdict before the memory regions are looked at; valid while take
-  logic bad_op, service_ok, is_change, is_ud, ah_in_range_q, ah_ok;
+  logic bad_op, service_ok, is_change, is_ud;
   logic is_raw, len_bad;
   logic is_rd, is_atomic;
   msg_op_e op;
@@ -107,12 +108,12 @@ module wqe_check
   assign operands = wqe.sge[1];
   assign is_rd = op_is_rd(op);
   assign is_atomic = is_rd && op != OpRead;
-  assign service_ok = item_i.qp_type == QpTypeRc ||
-                      (item_i.qp_type == QpTypeUc && wqe.opcode != WqeOpcodeSendInv && !is_rd) ||
-                      (item_i.qp_type == QpTypeRaw && wqe.opcode == WqeOpcodeSend) ||
-                      (item_i.qp_type == QpTypeUd && wqe.opcode inside {WqeOpcodeSend, WqeOpcodeSendImm});
-  assign is_ud = item_i.qp_type == QpTypeUd;
-  assign is_raw = item_i.qp_type == QpTypeRaw;
+  assign service_ok = item_i.qp_type == rnic_pkg::QpTypeRc ||
+                      (item_i.qp_type == rnic_pkg::QpTypeUc && wqe.opcode != WqeOpcodeSendInv && !is_rd) ||
+                      (item_i.qp_type == rnic_pkg::QpTypeRaw && wqe.opcode == WqeOpcodeSend) ||
+                      (item_i.qp_type == rnic_pkg::QpTypeUd && wqe.opcode inside {WqeOpcodeSend, WqeOpcodeSendImm});
+  assign is_ud = item_i.qp_type == rnic_pkg::QpTypeUd;
+  assign is_raw = item_i.qp_type == rnic_pkg::QpTypeRaw;
   assign len_bad = total > (is_raw ? 34'(MaxRaw) : is_ud ? 34'(mtu_bytes(item_i.mtu)) : 34'h8000_0000) ||
                    (is_raw && total < 34'(MinRaw)) ||
                    (op == OpRead && item_i.mtu <= 3'd1 && total > 34'h4000_0000);
