@@ -235,8 +235,8 @@ func (s *siege) harmless() shot {
 	case "reserved syndrome":
 		h.Opcode, payload, drop = roce.RCAcknowledge, nil, regs.TransportDropReservedAETH
 		h.Syndrome = pick[uint8](s, 0x40, 0x5f, 0x64, 0x7f, 0x80, 0x9f, 0xff)
-	case "response":
-		h.Opcode, drop = pick(s, roce.RCReadResponseFirst, roce.RCReadResponseMiddle, roce.RCReadResponseLast, roce.RCReadResponseOnly), regs.TransportDropUnsupported
+	case "response": // of a READ that was never asked for
+		h.Opcode, drop = pick(s, roce.RCReadResponseFirst, roce.RCReadResponseMiddle, roce.RCReadResponseLast, roce.RCReadResponseOnly), regs.TransportDropGhostAck
 	case "ahead":
 		h.PSN, drop = (s.psn+1+s.rnd.Uint32N(1<<23-1))&0xffffff, regs.TransportDropOutOfSequence
 	case "duplicate":
@@ -278,7 +278,7 @@ func (s *siege) fatal(v *victim) shot {
 	if v.readOnly {
 		return shot{replay.Frame{Data: s.build(&h, payload)}, drop, "fatal: no remote write"}
 	}
-	what := pick(s, "key", "key out of range", "not writable", "other PD", "before", "behind", "wraps", "too long", "length", "long payload", "no first", "not offered")
+	what := pick(s, "key", "key out of range", "not writable", "other PD", "before", "behind", "wraps", "too long", "length", "long payload", "no first", "no right")
 	switch what {
 	case "key":
 		h.RKey, drop = h.RKey^1<<s.rnd.IntN(18), regs.TransportDropNakAccess
@@ -304,9 +304,8 @@ func (s *siege) fatal(v *victim) shot {
 		h.VA, h.DMALen = s.mrs[0].Addr(), uint32(len(payload))
 	case "no first":
 		h.Opcode = pick(s, roce.RCWriteMiddle, roce.RCWriteLast)
-	case "not offered":
-		h.Opcode, drop = pick(s, roce.RCSendOnly, roce.RCSendFirst, roce.RCReadRequest, roce.RCCompareSwap, roce.RCFetchAdd, roce.RCWriteOnlyImmediate,
-			roce.RCSendOnlyInvalidate), regs.TransportDropUnsupported
+	case "no right":
+		h.Opcode = pick(s, roce.RCReadRequest, roce.RCCompareSwap, roce.RCFetchAdd)
 		if !h.Opcode.MayCarryPayload() {
 			payload = nil
 		}
@@ -376,7 +375,7 @@ func (s *siege) fire(shots []shot, mayOverflow bool) (want replay.Counters) {
 	}
 	before, dropsBefore := replay.LoadCounters(s.csr), s.drops()
 	acks := s.csr.Load64(regs.RxAcksOffset) + s.csr.Load64(regs.RxNaksOffset)
-	statsA, statsB := s.pair.Sim.NIC[0].Stats(), s.pair.Sim.NIC[1].Stats()
+	statsA, statsB, eqes := s.pair.Sim.NIC[0].Stats(), s.pair.Sim.NIC[1].Stats(), s.csr.Load64(regs.EQEWrittenOffset)
 	wantDrops := [regs.TransportDropCount]uint64{}
 	require.NoError(t, s.feeder.Feed(frames, func(i int, raw *regs.RxVerdict) error {
 		opt := s.opt
@@ -406,7 +405,9 @@ func (s *siege) fire(shots []shot, mayOverflow bool) (want replay.Counters) {
 	require.Equal(t, want.Accepted, transport)
 	require.Equal(t, acks, s.csr.Load64(regs.RxAcksOffset)+s.csr.Load64(regs.RxNaksOffset))
 	require.Equal(t, statsA.WriteBeats, s.pair.Sim.NIC[0].Stats().WriteBeats)
-	require.Equal(t, statsB.WriteBeats, s.pair.Sim.NIC[1].Stats().WriteBeats)
+	// queue pairs that end raise an event each, and nothing else is written
+	eqes = s.csr.Load64(regs.EQEWrittenOffset) - eqes
+	require.Equal(t, statsB.WriteBeats+eqes*max(1, uint64(8*regs.EQESize/s.pair.Sim.NIC[1].Width())), s.pair.Sim.NIC[1].Stats().WriteBeats)
 	s.requireMemory()
 	return want
 }
