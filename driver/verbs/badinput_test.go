@@ -223,7 +223,7 @@ func TestRefusedByTheDriver(t *testing.T) {
 	})
 	t.Run("operation not offered", func(t *testing.T) {
 		wr := b.write(1, 8)
-		wr.Opcode = 6
+		wr.Opcode = 200
 		_, err := b.a.PostSend(wr)
 		require.ErrorIs(t, err, verbs.ErrNotSupported)
 	})
