@@ -1044,7 +1044,7 @@ module rx_transport
         end
 
         StMrCheck: begin
-          if (!mr_check(mr_q, sge.lkey, q_q.has_srq ? rq_rsp_i.pd : q_q.pd, p_q.qp,
+          if (!mr_check(mr_q, sge.lkey, q_q.has_srq && !c_p.response ? rq_rsp_i.pd : q_q.pd, p_q.qp,
                         sge.addr + 64'(off_q), 32'(run_q), MrLocalWrite)) begin
             recv_q <= RecvProt;
             close_q <= 1'b1;
