@@ -587,7 +587,7 @@ module rx_transport_tb
       rest = longint'(e.len) - off;
       isfinal = m.psn == e.last;
       len = longint'(m.payload_len);
-      if (e.atomic) ok = op == 'h12;
+      if (e.atomic) ok = op == 'h12 && len == 0 && m.pad == 0;
       else begin
         ok = op != 'h12 && (len + longint'(m.pad)) % 4 == 0;
         if (isfinal) ok = ok && len == rest && (op == 'h10 || (op == 'h0f && m.psn != e.base));
@@ -2254,6 +2254,7 @@ module rx_transport_tb
     int mtu, len, k;
     mtu = 128 << qps[q].path_mtu;
     p = {($bits(rx_meta_t) / 32 + 1) {$urandom()}};
+    p.raw = 0;
     p.dest_qp = QpnBase + 24'(q);
     p.pkey = 16'hffff;
     p.sip = qps[q].dgid;

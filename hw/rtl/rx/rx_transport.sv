@@ -446,6 +446,7 @@ module rx_transport
       default: ok = 1'b1;
     endcase
     ok = ok && c.at_rsp == v.entry.atomic;
+    if (c.at_rsp) ok = ok && p.payload_len == '0 && p.pad == '0;
     if (c.rd_rsp) begin
       ok = ok && 2'(p.payload_len[1:0] + p.pad) == 2'd0 && p.payload_len <= mtu &&
            (final_rsp ? 32'(p.payload_len) == rest : p.payload_len == mtu);
