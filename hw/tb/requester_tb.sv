@@ -277,7 +277,7 @@ module requester_tb
     w.rkey = $urandom();
     w.imm = $urandom();
     // local invalidate and bind are NOPs on the wire
-    if (nop && bad == BadNone && chance(60)) begin
+    if (nop && bad == BadNone && !is_ud(q) && !is_raw(q) && chance(60)) begin
       w.opcode = chance(50) ? WqeOpcodeLocalInv : WqeOpcodeBindMw;
       w.imm = {8'(q), r_pi[q], 8'h5a};
       w.rkey = {8'(q), r_pi[q], 8'h5b};
@@ -793,7 +793,7 @@ module requester_tb
       failed[q] = 1;
       if (d_kind[q][s] > 1) begin
         n_local++;
-        if (int'(cqe.status) != d_kind[q][s] - 16) $fatal(1, "QP %0d: status %0d, want %0d", q, cqe.status, d_kind[q][s] - 16);
+        if (int'(cqe.status) != d_kind[q][s] - 16) $fatal(1, "QP %0d of type %0d: status %0d, want %0d; WQE opcode %0d, %0d bytes", q, qp_tab[qidx[q]].qp_type, cqe.status, d_kind[q][s] - 16, d_op[q][s], d_total[q][s]);
         if (cqe.opcode !== (d_known[q][s] ? cqe_op(q, s) : CqeOpcodeError)) $fatal(1, "error opcode %0d", cqe.opcode);
         if (cqe.syndrome != 0) $fatal(1, "syndrome");
       end else begin
@@ -1348,7 +1348,7 @@ module requester_tb
         end
         for (int i = 0; i < q; i++) post_random(q, 0, 0);
         want_nsge = b == int'(BadLong) ? 2 : rnd(1, 2);
-        for (int i = 0; i < 4 * one; i++) plan_len[i] = rnd(1, 200);
+        for (int i = 0; i < 4 * one; i++) plan_len[i] = rnd(14, 100);  // two fit into a datagram, one is a frame
         post(q, want_nsge, 0, chance(50), b);
         for (int i = 0; i < rnd(0, 15); i++) post_random(q, 0, 0);
         bell(q);
@@ -1541,7 +1541,7 @@ module requester_tb
         setup(q, 3'(rnd(1, 5)), 1'(q), 4'd5);
         for (int i = 0; i < q; i++) post_random(q, 0, 0);
         want_nsge = b == int'(BadLong) ? 2 : rnd(1, 2);
-        for (int i = 0; i < 4 * one; i++) plan_len[i] = rnd(1, 200);
+        for (int i = 0; i < 4 * one; i++) plan_len[i] = rnd(14, 100);  // two fit into a datagram, one is a frame
         post(q, want_nsge, 0, chance(50), b);
         for (int i = 0; i < rnd(0, 15); i++) post_random(q, 0, 0);
         bell(q);
