@@ -674,7 +674,7 @@ func (b *benchmark) simulation(width int, goal float64) error {
 	}
 	none := func() uint64 { return 0 }
 	if err := measure("idle", none, true, goal, func(p *verbstest.Pair) error {
-		return p.Sim.Engine.Advance(simtime.Time(100_000*1_000_000/int(goal/1e3)) * simtime.Nanosecond / 1000)
+		return p.Sim.Engine.Advance(simtime.Time(goal) * p.ClockPeriod()) // what takes two seconds if the goal is just met
 	}); err != nil {
 		return err
 	}
