@@ -86,7 +86,7 @@ func checkCapture(t *testing.T, pcap string, mtu int) {
 	require.Equal(t, 150_001, payload)
 	require.Len(t, next, 3)
 
-	cmd := exec.Command("tshark", "-n", "-r", pcap, "--disable-heuristic", "rpcrdma_infiniband",
+	cmd := exec.Command("tshark", "-n", "-r", pcap, "--disable-heuristic", "rpcrdma_infiniband", "-o", "infiniband.identify_payload:FALSE",
 		"-o", "udp.ignore_ipv6_zero_checksum:TRUE", // RoCEv2 over IPv6 sends none, as Linux does (RFC 6935)
 		"-T", "fields",
 		"-e", "infiniband.bth.opcode", "-e", "infiniband.bth.destqp", "-e", "infiniband.bth.psn", "-e", "udp.length",
