@@ -46,18 +46,15 @@ func (pd *PD) AllocMR(n int, access Access) (*MR, error) {
 	if d.pds[pd.id] != pd {
 		return nil, &Error{Verb: verb, Attr: "PD", Got: pd.id, Err: ErrClosed}
 	}
-	index, ok := d.mrn.alloc()
-	if !ok {
-		return nil, &Error{Verb: verb, Attr: "MRs", Got: d.attr.MaxMR, Limit: d.attr.MaxMR, Err: ErrLimit}
+	index, key, err := d.newKey(verb)
+	if err != nil {
+		return nil, err
 	}
 	dma, err := d.p.AllocDMA(n)
 	if err != nil {
 		d.mrn.free(index)
 		return nil, &Error{Verb: verb, Attr: "length", Got: n, Err: fmt.Errorf("%w: %w", ErrDevice, err)}
 	}
-	// The variant in the low byte changes at every use of an index, so that old keys do not fit.
-	d.variants[index]++
-	key := index<<8 | uint32(d.variants[index])
 	mr := &MR{pd: pd, index: index, key: key, access: access, dma: dma, addr: mrBase + dma.IOVA()}
 	if access&AccessZeroBased != 0 {
 		mr.addr = 0
@@ -74,6 +71,17 @@ func (pd *PD) AllocMR(n int, access Access) (*MR, error) {
 	}
 	pd.mrs[index] = mr
 	return mr, nil
+}
+
+// newKey takes a free entry of the table of MRs and MWs; the caller frees index with d.mrn.free.
+func (d *Device) newKey(verb string) (index, key uint32, err error) {
+	index, ok := d.mrn.alloc()
+	if !ok {
+		return 0, 0, &Error{Verb: verb, Attr: "MRs and MWs", Got: d.attr.MaxMR, Limit: d.attr.MaxMR, Err: ErrLimit}
+	}
+	// The variant in the low byte changes at every use of an index, so that old keys do not fit.
+	d.variants[index]++
+	return index, index<<8 | uint32(d.variants[index]), nil
 }
 
 // mrBase is where virtual addresses of MRs begin. They follow the IOVAs, not the process' pointers, which differ

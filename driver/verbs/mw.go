@@ -39,14 +39,13 @@ func (pd *PD) AllocMW() (*MW, error) {
 	if d.pds[pd.id] != pd {
 		return nil, &Error{Verb: verb, Attr: "PD", Got: pd.id, Err: ErrClosed}
 	}
-	index, ok := d.mrn.alloc()
-	if !ok {
-		return nil, &Error{Verb: verb, Attr: "MRs and MWs", Got: d.attr.MaxMR, Limit: d.attr.MaxMR, Err: ErrLimit}
+	index, key, err := d.newKey(verb)
+	if err != nil {
+		return nil, err
 	}
-	d.variants[index]++
 	mw := &MW{pd: pd, index: index}
-	mw.rkey.Store(index<<8 | uint32(d.variants[index]))
-	entry := regs.MREntry{Key: mw.RKey(), PD: pd.id}
+	mw.rkey.Store(key)
+	entry := regs.MREntry{Key: key, PD: pd.id}
 	var body [regs.MREntrySize]byte
 	entry.Marshal(body[:])
 	if err := d.cmd.execute(d, verb, regs.CmdOpcodeCreateMW, index, body[:], nil); err != nil {
