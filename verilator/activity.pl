@@ -430,9 +430,9 @@ for my $ph (@phase) {
     $merge->($gid[$x], $gid[$_]) for @rest;
   }
   # What one piece makes and one other uses.
-  my $small = $ENV{ACT_SMALL} // 12;
-  my $cap = $ENV{ACT_CAP} // 60;
-  for my $round (1 .. ($ENV{ACT_ROUNDS} // 3)) {
+  my $small = 12;
+  my $cap = 60;
+  for my $round (1 .. 3) {
     my ($by, $w) = $users->();
     my $did = 0;
     for my $v (sort keys %$by) {
