@@ -1,0 +1,54 @@
+// SPDX-License-Identifier: Apache-2.0
+// Runs a Yosys script in the WebAssembly build: node yosys.mjs NPM_DIR SCRIPT [FILE...] (from the top of the repository).
+// The build sees only the files it is given: hw/, the script and FILEs, all at their paths. What the script writes
+// below build/ (into the script's folder or a FILE's) is written there.
+import { readFileSync, readdirSync, statSync, writeFileSync } from "node:fs";
+import { createRequire } from "node:module";
+import { join, resolve } from "node:path";
+import { pathToFileURL } from "node:url";
+
+const [npmDir, script, ...inputs] = process.argv.slice(2);
+const require = createRequire(pathToFileURL(resolve(npmDir, "package.json")));
+const { runYosys } = await import(pathToFileURL(require.resolve("@yowasp/yosys")));
+
+// tree returns the files below dir as the nested object that the WebAssembly file system is filled from.
+function tree(dir) {
+  const files = {};
+  for (const name of readdirSync(dir)) {
+    const path = join(dir, name);
+    files[name] = statSync(path).isDirectory() ? tree(path) : readFileSync(path);
+  }
+  return files;
+}
+
+const files = { hw: tree("hw") };
+for (const path of [script, ...inputs]) {
+  const parts = path.split("/");
+  const name = parts.pop();
+  let dir = files;
+  for (const part of parts) dir = dir[part] ??= {};
+  dir[name] = readFileSync(path);
+}
+
+// save writes the files below dir that the script made or changed.
+function save(dir, before, path) {
+  for (const [name, entry] of Object.entries(dir)) {
+    const at = join(path, name);
+    if (typeof entry === "string" || entry instanceof Uint8Array) {
+      if (entry !== before?.[name]) writeFileSync(at, entry);
+    } else {
+      save(entry, before?.[name], at);
+    }
+  }
+}
+
+const print = (bytes) => {
+  if (bytes !== null) process.stdout.write(bytes);
+};
+try {
+  const result = await runYosys(["-Q", "-T", "-s", script], files, { stdout: print, stderr: print, decodeASCII: false });
+  if (result?.build) save(result.build, files.build, "build");
+} catch (err) {
+  console.error(`ERROR: ${err?.message ?? err}`);
+  process.exit(1);
+}
