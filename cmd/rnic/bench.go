@@ -13,6 +13,7 @@ import (
 	"path/filepath"
 	"runtime"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -111,10 +112,7 @@ var benchParts = []struct {
 	name string
 	run  func(b *benchmark) error
 }{
-	{"goodput", func(b *benchmark) error { return b.goodput(512, 4096, 97) }},
-	{"goodput", func(b *benchmark) error { return b.goodput(512, 1024, 95) }},
-	{"goodput", func(b *benchmark) error { return b.goodput(64, 1024, 95) }},
-	{"goodput", (*benchmark).traffic},
+	{"goodput", func(b *benchmark) error { return b.traffic(trafficCases()...) }},
 	{"goodput", func(b *benchmark) error { return b.lossy(512) }},
 	{"rate", func(b *benchmark) error { return b.smallMessages(512) }},
 	{"rate", func(b *benchmark) error { return b.parserRate(512, 40) }},
@@ -146,45 +144,6 @@ func (b *benchmark) run(only string) error {
 		return usageErrorf("--only %s: there are goodput, rate, latency, driver and simulation", only)
 	}
 	return nil
-}
-
-// goodput: one QP, 1 MB WRITEs, two in flight, on a paced link.
-func (b *benchmark) goodput(width, mtuBytes int, goal float64) error {
-	const message = 1 << 20
-	messages := 8
-	if width == 64 {
-		messages = 2
-	}
-	p, res, err := streamOneQP(width, mtuBytes, message, messages, 2)
-	if err != nil {
-		return err
-	}
-	defer p.Close()
-	name := fmt.Sprintf("WRITE 1 MB, 1 QP, MTU %d, %d bit, %s", mtuBytes, width, rate(p.LinkMbps()))
-	b.add(name+": goodput", res.Gbps(), "Gb/s", 0)
-	b.add(name+": of theoretical goodput", 100*res.Gbps()/theoreticalGbps(p.LinkMbps(), message, mtuBytes, false), "%", goal)
-	return nil
-}
-
-// streamOneQP runs messages WRITEs of the size over one QP.
-func streamOneQP(width, mtuBytes, message, messages, depth int) (*verbstest.Pair, *verbstest.StreamResult, error) {
-	mtu, err := verbs.MTUFromBytes(mtuBytes)
-	if err != nil {
-		return nil, nil, err
-	}
-	p, err := verbstest.New(verbstest.Config{Width: width})
-	if err != nil {
-		return nil, nil, err
-	}
-	s, err := newStream(p, 0, verbs.OpRDMAWrite, 1, mtu, message, depth)
-	if err == nil {
-		s.Messages = messages
-		var res *verbstest.StreamResult
-		if res, err = s.Run(); err == nil {
-			return p, res, nil
-		}
-	}
-	return nil, nil, errors.Join(err, p.Close())
 }
 
 // newStream connects QPs and makes regions of one message per slot, for a stream that host from sends.
@@ -220,46 +179,60 @@ func newStream(p *verbstest.Pair, from int, op verbs.Opcode, qps int, mtu verbs.
 // benchTimeout is the code of the transport timer: 4.2 ms, which matters where frames are lost.
 const benchTimeout = 10
 
-// traffic: goodput of SENDs and READs, of many QPs, and of both directions at once, at 512 bit.
-func (b *benchmark) traffic() error {
-	const width = 512
-	for _, c := range []struct {
-		name           string
-		op             verbs.Opcode
-		qps, mtu       int
-		message        int
-		depth          int
-		messages       int
-		bothDirections bool
-		goal           float64 // % of theoretical goodput
-	}{
-		{"SEND 1 MB, 1 QP", verbs.OpSend, 1, 4096, 1 << 20, 2, 8, false, 97},
-		{"SEND 1 MB, 1 QP", verbs.OpSend, 1, 1024, 1 << 20, 2, 8, false, 95},
-		{"SEND 64 KB, 64 QPs", verbs.OpSend, 64, 4096, 64 << 10, 2, 256, false, 97},
-		{"READ 1 MB, 1 QP", verbs.OpRDMARead, 1, 4096, 1 << 20, 2, 8, false, 97},
-		{"READ 1 MB, 1 QP", verbs.OpRDMARead, 1, 1024, 1 << 20, 2, 8, false, 95},
-		{"READ 64 KB, 64 QPs", verbs.OpRDMARead, 64, 4096, 64 << 10, 2, 256, false, 97},
-		{"WRITE 64 KB, 64 QPs", verbs.OpRDMAWrite, 64, 4096, 64 << 10, 2, 256, false, 97},
-		{"WRITE 64 KB, 8 QPs, both directions at once", verbs.OpRDMAWrite, 8, 4096, 64 << 10, 4, 128, true, 95},
-	} {
-		err := func() error {
-			p, err := verbstest.New(verbstest.Config{Width: width})
-			if err != nil {
-				return err
+// trafficCase is a measurement of goodput: messages of 1 MB of one operation.
+type trafficCase struct {
+	op       verbs.Opcode
+	qps, mtu int
+	both     bool // both directions at once
+	width    int
+	messages int     // in each direction
+	goal     float64 // % of theoretical goodput
+}
+
+// trafficCases are those of the benchmark: the length of each is what its QPs need to be busy together.
+func trafficCases() []trafficCase {
+	var cs []trafficCase
+	for _, op := range []verbs.Opcode{verbs.OpRDMAWrite, verbs.OpSend, verbs.OpRDMARead} {
+		for _, both := range []bool{false, true} {
+			for _, qps := range []int{1, 64} {
+				for _, mtu := range []int{4096, 1024} {
+					cs = append(cs, trafficCase{op, qps, mtu, both, 512, max(8, qps), map[int]float64{4096: 97, 1024: 95}[mtu]})
+				}
 			}
-			defer p.Close()
-			mtu, err := verbs.MTUFromBytes(c.mtu)
-			if err != nil {
-				return err
-			}
-			var streams []*verbstest.Stream
-			for from := range map[bool]int{false: 1, true: 2}[c.bothDirections] {
-				s, err := newStream(p, from, c.op, c.qps, mtu, c.message, c.depth)
-				if err != nil {
+		}
+	}
+	return append(cs, trafficCase{verbs.OpRDMAWrite, 1, 1024, false, 64, 2, 95})
+}
+
+// traffic measures goodput with two messages in flight per QP; both directions count together.
+func (b *benchmark) traffic(cases ...trafficCase) error {
+	const message, depth = 1 << 20, 2
+	for _, c := range cases {
+		mtu, err := verbs.MTUFromBytes(c.mtu)
+		if err != nil {
+			return err
+		}
+		p, err := verbstest.New(verbstest.Config{Width: c.width})
+		if err != nil {
+			return err
+		}
+		name := fmt.Sprintf("%s 1 MB, %d QP", strings.TrimPrefix(c.op.String(), "RDMA_"), c.qps)
+		if c.qps > 1 {
+			name += "s"
+		}
+		directions := 1
+		if c.both {
+			name += ", both directions"
+			directions = 2
+		}
+		name += fmt.Sprintf(", MTU %d, %d bit", c.mtu, c.width)
+		err = func() error {
+			streams := make([]*verbstest.Stream, directions)
+			for from := range streams {
+				if streams[from], err = newStream(p, from, c.op, c.qps, mtu, message, depth); err != nil {
 					return err
 				}
-				s.Messages = c.messages
-				streams = append(streams, s)
+				streams[from].Messages = c.messages
 			}
 			if err := verbstest.RunStreams(streams...); err != nil {
 				return err
@@ -268,14 +241,13 @@ func (b *benchmark) traffic() error {
 			for _, s := range streams {
 				sum += s.Result().Gbps()
 			}
-			limit := float64(len(streams)) * theoreticalGbps(p.LinkMbps(), c.message, c.mtu, false)
-			name := fmt.Sprintf("%s, MTU %d, %d bit", c.name, c.mtu, width)
 			b.add(name+": goodput", sum, "Gb/s", 0)
+			limit := float64(directions) * theoreticalGbps(p.LinkMbps(), message, c.mtu, false)
 			b.add(name+": of theoretical goodput", 100*sum/limit, "%", c.goal)
 			return nil
 		}()
-		if err != nil {
-			return fmt.Errorf("%s: %w", c.name, err)
+		if err := errors.Join(err, p.Close()); err != nil {
+			return fmt.Errorf("%s: %w", name, err)
 		}
 	}
 	return nil

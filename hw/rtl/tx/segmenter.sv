@@ -227,7 +227,7 @@ module segmenter
   assign flen = m_q.seg[0].len < 32'(frag_need) ? m_q.seg[0].len[12:0] : frag_need;
   // payload and about as much again as the headers of a packet
   assign used_d = used_q + 17'(plen) + 17'd64;
-  assign ack_req = last || outstanding_next >= 24'(window) || used_d >= quantum ||
+  assign ack_req = last || outstanding_next >= 24'(window) || (used_d >= quantum && others_i) ||
                    (req_interval_i != '0 && st.since_req + 8'd1 >= req_interval_i);
   assign frag_free = !frag_valid_q || frag_ready_i;
   assign inl_free = !inl_valid_q || inl_ready_i;
