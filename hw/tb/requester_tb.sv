@@ -129,6 +129,7 @@ module requester_tb
   int bad_ah = -1;                     // handle of the next UD WQE, which is bad
   logic [7:0] force_op = 0;            // opcode to post
   int rd_default = 0;                  // percent of READs and atomics
+  int query_pct = 3;                   // cycles with a query of some QP
 
   function automatic int rnd(int lo, int hi);
     return lo + int'($urandom() % (hi - lo + 1));
@@ -915,6 +916,7 @@ module requester_tb
 
   req_query_t query;
   bit query_done = 0;
+  bit adm_own = 0, adm_any = 0;        // the bench's own commands; a random query is under way
 
   always @(posedge clk) begin
     cyc <= cyc + 1;
@@ -1112,22 +1114,30 @@ module requester_tb
       cqe_ready <= calm || chance(70);
       if (cqe_valid && cqe_ready) check_cqe();
 
-      // administration
+      // administration: queries of any QP while others work, which must not see them
       if (adm_valid && adm_ready) adm_valid <= 0;
       if (adm_rsp_valid) begin
         query = adm_rsp;
-        query_done = 1;
+        query_done = !adm_any;
+        adm_any = 0;
+      end else if (!adm_own && !adm_any && !calm && chance(query_pct)) begin
+        adm_any = 1;
+        adm_valid <= 1;
+        adm <= '{op: QpStateQuery, qp: qidx[rnd(0, nq - 1)], psn: '0};
       end
     end
   end
 
   // ---- driving ---------------------------------------------------------------------------------------
   task automatic admin(qp_admin_e op, int q, psn_t psn);
+    adm_own = 1;
+    while (adm_any) @(posedge clk);
     query_done = 0;
     adm_valid <= 1;
     adm <= '{op: op, qp: qidx[q], psn: psn};
     while (!query_done) @(posedge clk);
     query_done = 0;
+    adm_own = 0;
   endtask
 
   bit setup_go = 0, su_s128;

@@ -418,7 +418,7 @@ module completer
         else if (take_timer) state_d = RunSync;
         else job_end = job_take;
       end
-      RunPop: begin
+      RunPop: if (!hold_i) begin  // una is that of another QP meanwhile
         if (pop && bad) state_d = RunError;
         else if (nak_q) begin
           if (!good && !bad) state_d = RunFail;
