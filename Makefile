@@ -59,7 +59,7 @@ test-rtl: tools ## unit benches of the RTL at 64 and 512 bit, one per core at a 
 test-go: lib ## Go tests, co-simulation tests included
 	@$(GO) test -count=1 -timeout 40m ./...
 
-soak: lib ## random traffic with faults against a model, for long (SOAK=operations SEED=n)
+soak: lib ## random traffic of all services with faults against a model, for long (SOAK=operations SEED=n)
 	@OPENRNIC_SOAK=$(or $(SOAK),50000) OPENRNIC_SEED=$(or $(SEED),$(shell date +%s)) $(GO) test -count=1 -timeout 0 -v -run 'TestSoak$$' ./driver/verbs
 
 bench: lib build/rnic ## performance table and build/bench.json
