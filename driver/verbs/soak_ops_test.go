@@ -23,6 +23,7 @@ type soakOp struct {
 	read   bool // reads memory of the peer
 	atomic bool // acts on a cell of the peer
 	lost   bool // never arrives, and nobody is told
+	alien  bool // by a window that another QP bound
 
 	fails verbs.WCStatus                 // it must fail with this status and take the QPs down
 	peer  verbs.WCStatus                 // what the receive that it takes completes with then
@@ -66,6 +67,7 @@ var soakOps = []soakOp{
 	{name: "WRITE without the right", op: verbs.OpRDMAWrite, weight: 5, target: true, fails: verbs.StatusRemoteAccessErr,
 		way: func(w *soakWay) bool { return w.access&verbs.AccessRemoteWrite == 0 }},
 	{name: "WRITE by a key taken away", op: verbs.OpRDMAWrite, weight: 3, target: true, fails: verbs.StatusRemoteAccessErr, way: isRevoked},
+	{name: "WRITE by a window of another QP", op: verbs.OpRDMAWrite, weight: 3, target: true, alien: true, way: isWindow, fails: verbs.StatusRemoteAccessErr},
 	{name: "WRITE with a bad lkey", op: verbs.OpRDMAWrite, on: soakConnected, weight: 2, target: true, fails: verbs.StatusLocalProtErr, spoil: badLKey},
 	{name: "READ from a bad rkey", op: verbs.OpRDMARead, weight: 2, read: true, fails: verbs.StatusRemoteAccessErr, spoil: badRKey},
 	{name: "READ out of the window", op: verbs.OpRDMARead, weight: 3, read: true, way: isWindow, fails: verbs.StatusRemoteAccessErr, spoil: outOfBounds},
@@ -160,7 +162,7 @@ func (s *soak) pick(q *soakQP) *soakOp {
 			if op.fails != 0 && q.pair.index%3 != 0 && s.rng.IntN(8) != 0 {
 				break // most pairs live long
 			}
-			if op.ready != nil && !op.ready(q) || (op.target || op.read) && len(q.choices(op)) == 0 {
+			if op.ready != nil && !op.ready(q) || (op.target || op.read) && len(s.choices(q, op)) == 0 {
 				break
 			}
 			return op
@@ -169,7 +171,15 @@ func (s *soak) pick(q *soakQP) *soakOp {
 }
 
 // choices are the ways that an operation can go.
-func (q *soakQP) choices(op *soakOp) []*soakWay {
+func (s *soak) choices(q *soakQP, op *soakOp) (ways []*soakWay) {
+	if op.alien {
+		for _, sp := range s.pairs {
+			if sp != q.pair {
+				ways = append(ways, sp.ends()[q.host].open(func(w *soakWay) bool { return op.way(w) && w.access&verbs.AccessRemoteWrite != 0 })...)
+			}
+		}
+		return ways
+	}
 	if op.fails != 0 && op.way != nil && op.spoil == nil { // the way itself is what is wrong
 		return slices.DeleteFunc(slices.Clone(q.ways), func(w *soakWay) bool {
 			return !op.way(w) || w.state != wayOpen && !isRevoked(w)
@@ -231,9 +241,11 @@ func (s *soak) lengthOf(w *soakWR, limit int) int {
 
 // goes picks the way of a work request.
 func (s *soak) goes(w *soakWR) {
-	ways := w.q.choices(w.op)
+	ways := s.choices(w.q, w.op)
 	w.way = ways[s.rng.IntN(len(ways))]
-	w.way.uses++
+	if w.uses() {
+		w.way.uses++
+	}
 }
 
 // aim picks the place on the way.
