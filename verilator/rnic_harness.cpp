@@ -101,6 +101,7 @@ class Nic {
     axi_.reset();
     sh_->mmio_cons = issued_ = stamped_ = sh_->mmio_prod;
     mm_ = Mm::Idle;
+    mm_writes_ = 0;
     top_->rst_ni = 0;
     for (uint32_t i = 0; i < kResetCycles; i++) edge();
     top_->rst_ni = 1;
@@ -160,7 +161,9 @@ class Nic {
   }
 
  private:
+  // Writes are posted: the next one is shown when the one before was taken, answered or not; reads wait for all answers.
   enum class Mm { Idle, Write, Read };
+  static constexpr unsigned kMmioWrites = 16;  // not answered
 
   const rnic_config cfg_;
   const uint64_t clk_;
@@ -182,7 +185,8 @@ class Nic {
   bool changed_ = true;  // an input other than clk_i and time_i differs from the last evaluation
   bool quiet_ = false;   // nothing in flight; nothing changes before an input comes or a timer fires
   // register master
-  Mm mm_ = Mm::Idle;
+  Mm mm_ = Mm::Idle;  // what is shown, of a read until its answer
+  unsigned mm_writes_ = 0;
   uint64_t issued_ = 0, stamped_ = 0;
   bool aw_taken_ = false, w_taken_ = false, ar_taken_ = false;  // the request drops after the edge
   // MAC, transmit side
@@ -273,7 +277,7 @@ class Nic {
 
   // Jumps over idle time, to the core's next timer at the farthest; false if the next cycle has something to do.
   bool skip(uint64_t until) {
-    if (cfg_.flags & RNIC_CFG_NO_SKIP || mm_ != Mm::Idle || top_->rx_valid_i || rx_len_ != 0) return false;
+    if (cfg_.flags & RNIC_CFG_NO_SKIP || mm_ != Mm::Idle || mm_writes_ != 0 || top_->rx_valid_i || rx_len_ != 0) return false;
     if (!top_->wake_valid_o) return false;
     uint64_t to = top_->wake_o < until ? top_->wake_o : until;
     if (sh_->mmio_prod != issued_) {
@@ -323,7 +327,7 @@ class Nic {
     uint32_t ev = 0;
 
     // register master
-    bool mmio_busy = mm_ != Mm::Idle;
+    bool mmio_busy = mm_ != Mm::Idle || mm_writes_ != 0;
     if (mmio_busy) ev |= sample_mmio();
 
     // host memory
@@ -367,10 +371,10 @@ class Nic {
     aw_taken_ = t.s_axil_awvalid_i && t.s_axil_awready_o;
     w_taken_ = t.s_axil_wvalid_i && t.s_axil_wready_o;
     ar_taken_ = t.s_axil_arvalid_i && t.s_axil_arready_o;
-    if (mm_ == Mm::Write && t.s_axil_bvalid_o) {
+    if (mm_writes_ != 0 && t.s_axil_bvalid_o) {
       if (t.s_axil_bresp_o != rnic::kOkay) sh_->stats.mmio_errors++;
       sh_->stats.mmio_writes++;
-      mm_ = Mm::Idle;
+      mm_writes_--;
       sh_->mmio_cons++;
       return sh_->mmio_cons == sh_->mmio_prod ? RNIC_STOP_MMIO : 0;
     }
@@ -507,10 +511,14 @@ class Nic {
     if (w_taken_) set(t.s_axil_wvalid_i, 0);
     if (ar_taken_) set(t.s_axil_arvalid_i, 0);
     aw_taken_ = w_taken_ = ar_taken_ = false;
+    if (mm_ == Mm::Write && !t.s_axil_awvalid_i && !t.s_axil_wvalid_i) mm_ = Mm::Idle;
     if (mm_ != Mm::Idle || issued_ == stamped_ || due_[issued_ % RNIC_MMIO_SLOTS] > now) return;
-    const rnic_mmio &m = mmio_[issued_++ % RNIC_MMIO_SLOTS];
+    const rnic_mmio &m = mmio_[issued_ % RNIC_MMIO_SLOTS];
+    if (m.op == 0 ? mm_writes_ == kMmioWrites : mm_writes_ != 0) return;
+    issued_++;
     changed_ = true;
     if (m.op == 0) {
+      mm_writes_++;
       t.s_axil_awaddr_i = static_cast<uint32_t>(m.addr) & 0x1ffff;
       t.s_axil_wdata_i = m.data;
       t.s_axil_wstrb_i = static_cast<uint8_t>(m.strb);

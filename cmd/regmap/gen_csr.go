@@ -115,11 +115,11 @@ func genCSR(m *model) string {
 //
 // clear_i returns all registers to their reset values and leaves bus transfers alone.
 //
-// Throughput: a write every 2 cycles, a read every 4. Latency: bvalid 2 cycles after the later of
-// AW and W (doorbells: 1 cycle after db_ready_i), rvalid 3 cycles after AR. Back-pressure: one
-// write and one read in flight; AW and W may come in any order and are taken without waiting for
-// each other; a doorbell that is not taken holds writes, never reads. Nothing toggles while the bus
-// is idle.
+// Throughput: a write every cycle, a read every 4. Latency: bvalid 2 cycles after the later of
+// AW and W (doorbells: 1 cycle after db_ready_i), rvalid 3 cycles after AR. Back-pressure: two
+// writes (one of them answered) and one read in flight; AW and W may come in any order and are
+// taken without waiting for each other; a doorbell that is not taken holds writes, never reads.
+// db_ready_i reaches awready and wready in the same cycle. Nothing toggles while the bus is idle.
 // Specification: hw/regs/csr.yaml and hw/regs/doorbell.yaml; AMBA AXI4-Lite (ARM IHI 0022).
 
 module rnic_csr
@@ -195,14 +195,15 @@ module rnic_csr
 		w.f("    };\n")
 	}
 	w.f("  endfunction\n\n")
-	w.f("  function automatic logic db_hit(input logic [11:0] offset);\n    return offset inside {")
-	for i, r := range m.doorbell.bells {
-		if i > 0 {
-			w.f(", ")
+	w.f("  function automatic logic db_hit(input logic [11:0] offset);\n    return offset inside {\n")
+	var bells []string
+	for _, r := range m.doorbell.bells {
+		for i := range r.count {
+			bells = append(bells, fmt.Sprintf("12'h%03x", r.offset+i*r.stride))
 		}
-		w.f("12'h%03x", r.offset)
 	}
-	w.f("};\n  endfunction\n")
+	w.insideList(bells, "        ")
+	w.f("    };\n  endfunction\n")
 
 	// Which sequential blocks are needed.
 	var w1c []*register
@@ -227,7 +228,7 @@ module rnic_csr
   logic [63:0] wr_mask;
   // verilator lint_on UNUSEDSIGNAL
 
-  assign wr_pending = aw_valid_q && w_valid_q && !b_valid_q;
+  assign wr_pending = aw_valid_q && w_valid_q && (!b_valid_q || s_axil_bready_i);
   assign wr_db = aw_addr_q[16];
   assign wr_db_ok = aw_db_hit_q && (&w_strb_q);
   always_comb begin
@@ -241,8 +242,8 @@ module rnic_csr
     assign wr_mask[8*i+:8] = {8{w_strb_q[i]}};
   end
 
-  assign s_axil_awready_o = !aw_valid_q;
-  assign s_axil_wready_o = !w_valid_q;
+  assign s_axil_awready_o = !aw_valid_q || wr_done;
+  assign s_axil_wready_o = !w_valid_q || wr_done;
   assign s_axil_bvalid_o = b_valid_q;
   assign s_axil_bresp_o = b_err_q ? RespSlvErr : RespOkay;
 
@@ -267,10 +268,10 @@ module rnic_csr
       w_valid_q <= 1'b0;
       b_valid_q <= 1'b0;
     end else begin
-      if (wr_done) aw_valid_q <= 1'b0;
-      else if (s_axil_awvalid_i) aw_valid_q <= 1'b1;
-      if (wr_done) w_valid_q <= 1'b0;
-      else if (s_axil_wvalid_i) w_valid_q <= 1'b1;
+      if (s_axil_awvalid_i) aw_valid_q <= 1'b1;
+      else if (wr_done) aw_valid_q <= 1'b0;
+      if (s_axil_wvalid_i) w_valid_q <= 1'b1;
+      else if (wr_done) w_valid_q <= 1'b0;
       if (wr_done) b_valid_q <= 1'b1;
       else if (s_axil_bready_i) b_valid_q <= 1'b0;
     end

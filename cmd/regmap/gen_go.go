@@ -198,6 +198,12 @@ func goDoorbells(m *model) string {
 	}
 	w.f(")\n\n")
 	for _, r := range d.bells {
+		if r.array {
+			w.comment("", fmt.Sprintf("%sDoorbellCount is the number of 8-byte words of doorbell %s.", goName(r.name), r.name))
+			w.f("const %sDoorbellCount = %d\n\n", goName(r.name), r.count)
+		}
+	}
+	for _, r := range d.bells {
 		n := goName(r.name) + "Doorbell"
 		w.comment("", sentence(n+" is the value of doorbell "+r.name, r.doc))
 		w.f("type %s struct {\n", n)

@@ -155,6 +155,9 @@ package rnic_regs_pkg;
 	w.f("  localparam int unsigned DbPageBytes = %d;\n", m.doorbell.pageSize)
 	for _, r := range m.doorbell.bells {
 		w.f("  localparam logic [11:0] Db%sOffset = 12'h%03x;\n", camel(r.name), r.offset)
+		if r.array {
+			w.f("  localparam int unsigned Db%sCount = %d;\n", camel(r.name), r.count)
+		}
 	}
 	w.f("\n")
 	for _, r := range m.doorbell.bells {

@@ -73,7 +73,9 @@ typedef struct packed {
 	w.f("endtask\n\n")
 	w.f("function automatic logic db_defined(input logic [11:0] offset);\n  case (offset)\n")
 	for _, r := range m.doorbell.bells {
-		w.f("    12'h%03x: return 1'b1;  // %s\n", r.offset, r.name)
+		for i := range r.count {
+			w.f("    12'h%03x: return 1'b1;  // %s\n", r.offset+i*r.stride, r.name)
+		}
 	}
 	w.f("    default: return 1'b0;\n  endcase\nendfunction\n")
 	return w.String()

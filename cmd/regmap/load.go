@@ -269,20 +269,8 @@ func (m *model) loadRegisters(mm mapping, d *diagnostics) {
 		if r.offset%bytes != 0 {
 			d.errorf(rm.keys["offset"].pos, "register %s: offset %#x is not a multiple of %d", n, r.offset, bytes)
 		}
-		if av, has := rm.keys["array"]; has {
-			am, ok := av.mapping("array", []string{"count", "stride"}, nil)
-			if !ok {
-				continue
-			}
-			r.array, r.count, r.stride = true, am.number("count"), am.number("stride")
-			if r.count < 1 || r.count > 1024 {
-				d.errorf(am.keys["count"].pos, "register %s: count %d: want 1 to 1024", n, r.count)
-				continue
-			}
-			if r.stride != bytes {
-				d.errorf(am.keys["stride"].pos, "register %s: stride %d: elements must follow each other, want %d", n, r.stride, bytes)
-				continue
-			}
+		if !r.loadArray(rm, d) {
+			continue
 		}
 		if r.offset >= b.size || r.offset+r.count*r.stride > b.size {
 			d.errorf(rm.keys["offset"].pos, "register %s: ends behind the block's %#x bytes", n, b.size)
@@ -291,6 +279,29 @@ func (m *model) loadRegisters(mm mapping, d *diagnostics) {
 		b.registers = appendRegister(b.registers, r, rm.keys["offset"].pos, d)
 	}
 	sort.SliceStable(b.registers, func(i, j int) bool { return b.registers[i].offset < b.registers[j].offset })
+}
+
+// loadArray reads what makes r an array, if there is such a thing; false: an error was noted.
+func (r *register) loadArray(rm mapping, d *diagnostics) bool {
+	av, has := rm.keys["array"]
+	if !has {
+		return true
+	}
+	am, ok := av.mapping("array", []string{"count", "stride"}, nil)
+	if !ok {
+		return false
+	}
+	bytes := uint64(r.width / 8)
+	r.array, r.count, r.stride = true, am.number("count"), am.number("stride")
+	if r.count < 1 || r.count > 1024 {
+		d.errorf(am.keys["count"].pos, "register %s: count %d: want 1 to 1024", r.name, r.count)
+		return false
+	}
+	if r.stride != bytes {
+		d.errorf(am.keys["stride"].pos, "register %s: stride %d: elements must follow each other, want %d", r.name, r.stride, bytes)
+		return false
+	}
+	return true
 }
 
 // appendRegister adds r after checking its name and place against those before it.
@@ -329,7 +340,7 @@ func (m *model) loadDoorbells(mm mapping, d *diagnostics) {
 		d.errorf(mm.keys["base"].pos, "base %#x: only 0x10000 is built", b.base)
 	}
 	for _, v := range mm.keys["doorbells"].list("doorbells") {
-		rm, ok := v.mapping("doorbell", []string{"name", "offset", "width", "fields"}, []string{"doc"})
+		rm, ok := v.mapping("doorbell", []string{"name", "offset", "width", "fields"}, []string{"array", "doc"})
 		if !ok {
 			continue
 		}
@@ -340,7 +351,10 @@ func (m *model) loadDoorbells(mm mapping, d *diagnostics) {
 			d.errorf(rm.keys["width"].pos, "doorbell %s: width %d: want 64", n, r.width)
 			continue
 		}
-		if r.offset%8 != 0 || r.offset >= b.pageSize {
+		if !r.loadArray(rm, d) {
+			continue
+		}
+		if r.offset%8 != 0 || r.offset >= b.pageSize || r.offset+r.count*r.stride > b.pageSize {
 			d.errorf(rm.keys["offset"].pos, "doorbell %s: offset %#x: want a multiple of 8 inside the page", n, r.offset)
 		}
 		m.loadFields(rm.keys["fields"], r, d)
@@ -597,6 +611,7 @@ func (m *model) checkIdents(d *diagnostics) {
 	for _, r := range m.doorbell.bells {
 		claim(goName(r.name)+"Doorbell", "doorbell "+r.name, r.pos)
 		claim(goName(r.name)+"DoorbellOffset", "doorbell "+r.name, r.pos)
+		claim(goName(r.name)+"DoorbellCount", "doorbell "+r.name, r.pos)
 		claim("@Db"+camel(r.name)+"Offset", "doorbell "+r.name, r.pos)
 	}
 	for _, l := range m.layouts {

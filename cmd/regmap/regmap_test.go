@@ -170,6 +170,11 @@ func TestErrors(t *testing.T) {
 		{"doorbell overlap", bells("  - {name: sq, offset: 0, width: 64, fields: [{name: qpn, bits: \"23:0\"}]}\n" +
 			"  - {name: rq, offset: 0, width: 64, fields: [{name: qpn, bits: \"23:0\"}]}"),
 			"doorbell.yaml:9:24: register rq: overlaps register sq at 0x0"},
+		{"doorbell array behind the page", bells(`  - {name: w, offset: 0xf88, width: 64, array: {count: 16, stride: 8}, fields: [{name: data, bits: "63:0"}]}`),
+			"doorbell.yaml:8:23: doorbell w: offset 0xf88: want a multiple of 8 inside the page"},
+		{"doorbell array overlap", bells("  - {name: w, offset: 0, width: 64, array: {count: 4, stride: 8}, fields: [{name: data, bits: \"63:0\"}]}\n" +
+			"  - {name: rq, offset: 0x18, width: 64, fields: [{name: qpn, bits: \"23:0\"}]}"),
+			"doorbell.yaml:9:24: register rq: overlaps register w at 0x0"},
 
 		{"enum value too wide", "kind: layouts\nname: l\nversion: 1\nenums:\n  - {name: e, width: 2, values: [{name: a, value: 4}]}\nlayouts: []\n",
 			"layouts.yaml:5:51: enum e: value 4 of a does not fit in 2 bits"},

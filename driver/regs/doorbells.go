@@ -13,17 +13,24 @@ const (
 
 // Byte offsets of the doorbells in a page.
 const (
-	SQDoorbellOffset  uint64 = 0x0
-	RQDoorbellOffset  uint64 = 0x8
-	CQDoorbellOffset  uint64 = 0x10
-	EQDoorbellOffset  uint64 = 0x18
-	SRQDoorbellOffset uint64 = 0x20
+	SQDoorbellOffset   uint64 = 0x0
+	RQDoorbellOffset   uint64 = 0x8
+	CQDoorbellOffset   uint64 = 0x10
+	EQDoorbellOffset   uint64 = 0x18
+	SRQDoorbellOffset  uint64 = 0x20
+	PushDoorbellOffset uint64 = 0x80
 )
+
+// PushDoorbellCount is the number of 8-byte words of doorbell push.
+const PushDoorbellCount = 16
 
 // SQDoorbell is the value of doorbell sq: New work on a send queue.
 type SQDoorbell struct {
 	// QPN is bits 23:0.
 	QPN uint32
+	// Pushed is bit 24: the newest WQE is also in the push window of this page: it need not be read
+	// from memory.
+	Pushed bool
 	// PI is bits 47:32: free-running producer index: number of WQEs ever posted, modulo 2^16.
 	PI uint16
 }
@@ -32,6 +39,9 @@ type SQDoorbell struct {
 func (d SQDoorbell) Encode() uint64 {
 	var v uint64
 	v |= uint64(d.QPN) & 0xffffff << 0
+	if d.Pushed {
+		v |= 1 << 24
+	}
 	v |= uint64(d.PI) & 0xffff << 32
 	return v
 }
@@ -39,8 +49,9 @@ func (d SQDoorbell) Encode() uint64 {
 // DecodeSQDoorbell is the inverse of Encode.
 func DecodeSQDoorbell(v uint64) SQDoorbell {
 	return SQDoorbell{
-		QPN: uint32(v >> 0 & 0xffffff),
-		PI:  uint16(v >> 32 & 0xffff),
+		QPN:    uint32(v >> 0 & 0xffffff),
+		Pushed: v>>24&1 != 0,
+		PI:     uint16(v >> 32 & 0xffff),
 	}
 }
 
@@ -155,5 +166,29 @@ func DecodeSRQDoorbell(v uint64) SRQDoorbell {
 	return SRQDoorbell{
 		SRQN: uint32(v >> 0 & 0xffffff),
 		PI:   uint16(v >> 32 & 0xffff),
+	}
+}
+
+// PushDoorbell is the value of doorbell push: Push window: a copy of a send WQE, all of it and from
+// the first word on (8 words, or 16 in a queue of 128-byte WQEs), then the SQ doorbell of the same
+// page with `pushed`. Saves the NIC the read of the WQE if nothing else of the queue is waiting;
+// otherwise, or if the copy is not whole, not of this QP or not the newest WQE, it has no effect.
+// Who shares a page writes window and doorbell under one lock.
+type PushDoorbell struct {
+	// Data is bits 63:0.
+	Data uint64
+}
+
+// Encode returns the 64-bit value to write; bits of fields that do not fit are dropped.
+func (d PushDoorbell) Encode() uint64 {
+	var v uint64
+	v |= uint64(d.Data) & 0xffffffffffffffff << 0
+	return v
+}
+
+// DecodePushDoorbell is the inverse of Encode.
+func DecodePushDoorbell(v uint64) PushDoorbell {
+	return PushDoorbell{
+		Data: uint64(v >> 0 & 0xffffffffffffffff),
 	}
 }

@@ -117,6 +117,7 @@ const (
 	WQEFenceOffset            = 1
 	WQEInlineDataOffset       = 1
 	WQENumSGEOffset           = 2
+	WQEQPNLowOffset           = 3
 	WQEImmOffset              = 4
 	WQEInlineLenOffset        = 8
 	WQEBindRemoteWriteOffset  = 10
@@ -147,6 +148,8 @@ type WQE struct {
 	InlineData bool
 	// NumSGE is at byte 2.
 	NumSGE uint8
+	// QPNLow is at byte 3: low byte of the QPN; looked at in a WQE that is pushed.
+	QPNLow uint8
 	// Imm is at byte 4: immediate data (wire order in memory) or key to invalidate; in a receive WQE
 	// of an SRQ: bits 15:0 are its tag, which its CQE carries as index (not 0xffff).
 	Imm uint32
@@ -201,7 +204,7 @@ func (x *WQE) Marshal(b []byte) error {
 		b[1] = byte(v)
 	}
 	b[2] = byte(x.NumSGE)
-	clear(b[3:4])
+	b[3] = byte(x.QPNLow)
 	binary.LittleEndian.PutUint32(b[4:], x.Imm)
 	binary.LittleEndian.PutUint16(b[8:], x.InlineLen)
 	{
@@ -258,6 +261,7 @@ func (x *WQE) Unmarshal(b []byte) error {
 	x.Fence = ((uint8(b[1]))>>2)&0x1 != 0
 	x.InlineData = ((uint8(b[1]))>>3)&0x1 != 0
 	x.NumSGE = uint8(uint8(b[2]))
+	x.QPNLow = uint8(uint8(b[3]))
 	x.Imm = binary.LittleEndian.Uint32(b[4:])
 	x.InlineLen = binary.LittleEndian.Uint16(b[8:])
 	x.BindRemoteWrite = ((uint8(b[10]))>>1)&0x1 != 0
@@ -1419,6 +1423,7 @@ const (
 	DeviceCapsNumAHOffset           = 48
 	DeviceCapsNumSRQOffset          = 52
 	DeviceCapsMaxRdAtomicOffset     = 56
+	DeviceCapsMaxPushOffset         = 60
 )
 
 // DeviceCaps is layout device_caps, 64 bytes: Answer of query_device.
@@ -1454,6 +1459,8 @@ type DeviceCaps struct {
 	NumSRQ uint32
 	// MaxRdAtomic is at byte 56: READs and atomics that a QP may have outstanding.
 	MaxRdAtomic uint32
+	// MaxPush is at byte 60: bytes of the largest WQE that a push window takes; 0: none.
+	MaxPush uint32
 }
 
 // Marshal writes the 64 bytes of the layout to the head of b; reserved bits become zero and bits of
@@ -1479,7 +1486,7 @@ func (x *DeviceCaps) Marshal(b []byte) error {
 	binary.LittleEndian.PutUint32(b[48:], x.NumAH)
 	binary.LittleEndian.PutUint32(b[52:], x.NumSRQ)
 	binary.LittleEndian.PutUint32(b[56:], x.MaxRdAtomic)
-	clear(b[60:64])
+	binary.LittleEndian.PutUint32(b[60:], x.MaxPush)
 	return nil
 }
 
@@ -1505,6 +1512,7 @@ func (x *DeviceCaps) Unmarshal(b []byte) error {
 	x.NumAH = binary.LittleEndian.Uint32(b[48:])
 	x.NumSRQ = binary.LittleEndian.Uint32(b[52:])
 	x.MaxRdAtomic = binary.LittleEndian.Uint32(b[56:])
+	x.MaxPush = binary.LittleEndian.Uint32(b[60:])
 	return nil
 }
 

@@ -6,7 +6,7 @@ package regs
 
 // LayoutHash is the hash over the register map and the layouts that this package was made for; the
 // NIC shows its own in register layout_hash (LayoutHashOffset).
-const LayoutHash uint32 = 0x1f88147c
+const LayoutHash uint32 = 0x26c7a07b
 
 // Place and size of the register block in bytes.
 const (
@@ -80,6 +80,8 @@ const (
 	RxAtomicRequestsOffset   uint64 = 0x1158 // ro, 64 bits
 	DuplicateRequestOffset   uint64 = 0x1160 // ro, 64 bits
 	TxReadResponsesOffset    uint64 = 0x1168 // ro, 64 bits
+	WQEPushedOffset          uint64 = 0x1170 // ro, 64 bits
+	WQEPushUnusedOffset      uint64 = 0x1178 // ro, 64 bits
 	TxReadRequestsOffset     uint64 = 0x1180 // ro, 64 bits
 	TxAtomicRequestsOffset   uint64 = 0x1188 // ro, 64 bits
 	ImpliedNakSeqErrOffset   uint64 = 0x1190 // ro, 64 bits
@@ -141,7 +143,7 @@ func (r VersionReg) WithMajor(v uint16) VersionReg { return r&^(0xffff<<16) | Ve
 type LayoutHashReg uint32
 
 // LayoutHashReset is the value after reset.
-const LayoutHashReset LayoutHashReg = 0x1f88147c
+const LayoutHashReset LayoutHashReg = 0x26c7a07b
 
 // Hash is bits 31:0.
 func (r LayoutHashReg) Hash() uint32 { return uint32(r >> 0 & 0xffffffff) }
@@ -1149,6 +1151,30 @@ func (r TxReadResponsesReg) Count() uint64 { return uint64(r >> 0 & 0xffffffffff
 // WithCount returns r with count set to v; bits of v that do not fit are dropped.
 func (r TxReadResponsesReg) WithCount(v uint64) TxReadResponsesReg {
 	return r&^(0xffffffffffffffff<<0) | TxReadResponsesReg(v)&0xffffffffffffffff<<0
+}
+
+// WQEPushedReg is a value of register wqe_pushed (ro, 64 bits): Send WQEs taken from a push window
+// instead of host memory.
+type WQEPushedReg uint64
+
+// Count is bits 63:0.
+func (r WQEPushedReg) Count() uint64 { return uint64(r >> 0 & 0xffffffffffffffff) }
+
+// WithCount returns r with count set to v; bits of v that do not fit are dropped.
+func (r WQEPushedReg) WithCount(v uint64) WQEPushedReg {
+	return r&^(0xffffffffffffffff<<0) | WQEPushedReg(v)&0xffffffffffffffff<<0
+}
+
+// WQEPushUnusedReg is a value of register wqe_push_unused (ro, 64 bits): SQ doorbells with `pushed`
+// whose WQE was read from host memory all the same (or had no effect).
+type WQEPushUnusedReg uint64
+
+// Count is bits 63:0.
+func (r WQEPushUnusedReg) Count() uint64 { return uint64(r >> 0 & 0xffffffffffffffff) }
+
+// WithCount returns r with count set to v; bits of v that do not fit are dropped.
+func (r WQEPushUnusedReg) WithCount(v uint64) WQEPushUnusedReg {
+	return r&^(0xffffffffffffffff<<0) | WQEPushUnusedReg(v)&0xffffffffffffffff<<0
 }
 
 // TxReadRequestsReg is a value of register tx_read_requests (ro, 64 bits): READ request packets

@@ -12,7 +12,7 @@ var registers = []Register{
 		{Name: "minor", Doc: "", Lo: 0, Width: 16},
 		{Name: "major", Doc: "", Lo: 16, Width: 16},
 	}},
-	{Name: "layout_hash", Doc: "Hash over registers and layouts; the driver compares it at open.", Offset: 0x8, Width: 32, Access: AccessCONST, Array: false, Count: 1, Stride: 4, Reset: 0x1f88147c, Fields: []Field{
+	{Name: "layout_hash", Doc: "Hash over registers and layouts; the driver compares it at open.", Offset: 0x8, Width: 32, Access: AccessCONST, Array: false, Count: 1, Stride: 4, Reset: 0x26c7a07b, Fields: []Field{
 		{Name: "hash", Doc: "", Lo: 0, Width: 32},
 	}},
 	{Name: "caps0", Doc: "Sizes built into this RTL.", Offset: 0x10, Width: 32, Access: AccessRO, Array: false, Count: 1, Stride: 4, Reset: 0x0, Fields: []Field{
@@ -229,6 +229,12 @@ var registers = []Register{
 	{Name: "tx_read_responses", Doc: "READ responses and atomic acknowledges sent (packets).", Offset: 0x1168, Width: 64, Access: AccessRO, Array: false, Count: 1, Stride: 8, Reset: 0x0, Fields: []Field{
 		{Name: "count", Doc: "", Lo: 0, Width: 64},
 	}},
+	{Name: "wqe_pushed", Doc: "Send WQEs taken from a push window instead of host memory.", Offset: 0x1170, Width: 64, Access: AccessRO, Array: false, Count: 1, Stride: 8, Reset: 0x0, Fields: []Field{
+		{Name: "count", Doc: "", Lo: 0, Width: 64},
+	}},
+	{Name: "wqe_push_unused", Doc: "SQ doorbells with `pushed` whose WQE was read from host memory all the same (or had no effect).", Offset: 0x1178, Width: 64, Access: AccessRO, Array: false, Count: 1, Stride: 8, Reset: 0x0, Fields: []Field{
+		{Name: "count", Doc: "", Lo: 0, Width: 64},
+	}},
 	{Name: "tx_read_requests", Doc: "READ request packets made.", Offset: 0x1180, Width: 64, Access: AccessRO, Array: false, Count: 1, Stride: 8, Reset: 0x0, Fields: []Field{
 		{Name: "count", Doc: "", Lo: 0, Width: 64},
 	}},
@@ -270,6 +276,7 @@ var registers = []Register{
 var doorbells = []Register{
 	{Name: "sq", Doc: "New work on a send queue.", Offset: 0x0, Width: 64, Access: AccessWO, Array: false, Count: 1, Stride: 8, Reset: 0x0, Fields: []Field{
 		{Name: "qpn", Doc: "", Lo: 0, Width: 24},
+		{Name: "pushed", Doc: "the newest WQE is also in the push window of this page: it need not be read from memory", Lo: 24, Width: 1},
 		{Name: "pi", Doc: "free-running producer index: number of WQEs ever posted, modulo 2^16", Lo: 32, Width: 16},
 	}},
 	{Name: "rq", Doc: "New receive WQEs.", Offset: 0x8, Width: 64, Access: AccessWO, Array: false, Count: 1, Stride: 8, Reset: 0x0, Fields: []Field{
@@ -291,6 +298,9 @@ var doorbells = []Register{
 		{Name: "srqn", Doc: "", Lo: 0, Width: 24},
 		{Name: "pi", Doc: "", Lo: 32, Width: 16},
 	}},
+	{Name: "push", Doc: "Push window: a copy of a send WQE, all of it and from the first word on (8 words, or 16 in a queue of 128-byte WQEs), then the SQ doorbell of the same page with `pushed`. Saves the NIC the read of the WQE if nothing else of the queue is waiting; otherwise, or if the copy is not whole, not of this QP or not the newest WQE, it has no effect. Who shares a page writes window and doorbell under one lock.", Offset: 0x80, Width: 64, Access: AccessWO, Array: true, Count: 16, Stride: 8, Reset: 0x0, Fields: []Field{
+		{Name: "data", Doc: "", Lo: 0, Width: 64},
+	}},
 }
 
 var layouts = []Layout{
@@ -310,6 +320,7 @@ var layouts = []Layout{
 		{Name: "fence", Doc: "not before all READs and atomics ahead of it are complete", Lo: 10, Width: 1},
 		{Name: "inline_data", Doc: "payload is in the WQE", Lo: 11, Width: 1},
 		{Name: "num_sge", Doc: "", Lo: 16, Width: 8},
+		{Name: "qpn_low", Doc: "low byte of the QPN; looked at in a WQE that is pushed", Lo: 24, Width: 8},
 		{Name: "imm", Doc: "immediate data (wire order in memory) or key to invalidate; in a receive WQE of an SRQ: bits 15:0 are its tag, which its CQE carries as index (not 0xffff)", Lo: 32, Width: 32},
 		{Name: "inline_len", Doc: "", Lo: 64, Width: 16},
 		{Name: "bind_remote_write", Doc: "bind_mw: what the window lets the peer do", Lo: 81, Width: 1},
@@ -494,6 +505,7 @@ var layouts = []Layout{
 		{Name: "num_ah", Doc: "address handles", Lo: 384, Width: 32},
 		{Name: "num_srq", Doc: "", Lo: 416, Width: 32},
 		{Name: "max_rd_atomic", Doc: "READs and atomics that a QP may have outstanding", Lo: 448, Width: 32},
+		{Name: "max_push", Doc: "bytes of the largest WQE that a push window takes; 0: none", Lo: 480, Width: 32},
 	}},
 	{Name: "rx_verdict", Doc: "What the receive front end says of one frame, on rnic_core's verdict port: one per frame, in order of arrival. Fields that lie behind the point where the frame was refused are not defined.", Size: 128, Fields: []Field{
 		{Name: "reason", Doc: "", Lo: 0, Width: 8, Enum: func(v uint64) string { return DropReason(v).String() }},

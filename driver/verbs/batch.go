@@ -3,7 +3,6 @@
 package verbs
 
 import (
-	"github.com/openrnic/openrnic/driver/pcie"
 	"github.com/openrnic/openrnic/driver/regs"
 )
 
@@ -233,10 +232,7 @@ func (b *Batch) Ring() error {
 		b.undo()
 		return b.err
 	}
-	if b.n > 0 {
-		pcie.WriteBarrier() // WQEs before the doorbell
-		qp.ringSQ()
-	}
+	qp.ringSQ(b.n)
 	return nil
 }
 

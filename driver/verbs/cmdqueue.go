@@ -140,7 +140,7 @@ func (d *Device) queryDevice() error {
 		MaxQP: int(caps.NumQP), MaxCQ: int(caps.NumCQ), MaxMR: int(caps.NumMR), MaxSRQ: int(caps.NumSRQ), MaxAH: int(caps.NumAH), MaxEQ: int(caps.NumEQ), MaxVectors: int(caps.NumVectors), FirstQPN: caps.FirstQPN,
 		MaxSGE: int(caps.MaxSGE), MaxQPWR: 1 << caps.LogMaxQueue, MaxCQE: 1<<caps.LogMaxQueue - cqReserve,
 		MaxInflight: int(caps.MaxInflight), MaxMsgSize: 1 << 31, DataWidth: int(caps.DataWidth), MaxFrame: int(caps.MaxFrame),
-		MaxQPRdAtom: int(caps.MaxDestRdAtomic), MaxQPInitRdAtom: int(caps.MaxRdAtomic),
+		MaxPush: int(caps.MaxPush), MaxQPRdAtom: int(caps.MaxDestRdAtomic), MaxQPInitRdAtom: int(caps.MaxRdAtomic),
 	}
 	return nil
 }

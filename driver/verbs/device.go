@@ -18,6 +18,9 @@ import (
 type Config struct {
 	MAC  net.HardwareAddr // 6 bytes
 	Addr netip.Addr       // IP address of the port: its GID
+	// NoPush makes work requests be read from memory always; otherwise one that is posted alone goes to the device together
+	// with its doorbell, which saves the read.
+	NoPush bool
 }
 
 // DeviceAttr tells what a device offers. Corresponds to struct ibv_device_attr.
@@ -42,7 +45,9 @@ type DeviceAttr struct {
 	MaxQPInitRdAtom int
 	// MaxQPRdAtom is the number of READs and atomics that a QP may have open as responder.
 	MaxQPRdAtom int
-	MaxFrame    int // longest Ethernet frame in bytes, without FCS
+	// MaxPush is the number of bytes of a WQE that goes to the device with its doorbell; 0: none.
+	MaxPush  int
+	MaxFrame int // longest Ethernet frame in bytes, without FCS
 }
 
 // Device is an open RNIC.
@@ -54,6 +59,9 @@ type Device struct {
 	cfg  Config
 
 	cmd cmdQueue
+
+	// pages guards the push windows of the doorbell pages; a QP uses the page that its QPN names.
+	pages [regs.DoorbellPages]sync.Mutex
 
 	mu     sync.Mutex
 	closed bool

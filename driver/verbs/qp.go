@@ -47,6 +47,7 @@ type QP struct {
 	dma    *pcie.DMA
 	logSQ  uint8
 	stride int
+	push   bool // single WQEs go with their doorbell
 
 	postMu sync.Mutex // held by who posts sends: PostSend, or a Batch from Begin to Ring; taken before mu
 
@@ -116,6 +117,7 @@ func (pd *PD) CreateQP(cfg QPConfig) (*QP, error) {
 	}
 	qp := &QP{pd: pd, qpn: d.attr.FirstQPN + id, cfg: cfg, stride: cfg.sendStride(),
 		logSQ: uint8(bits.Len(uint(cfg.MaxSendWR - 1)))}
+	qp.push = !d.cfg.NoPush && qp.stride <= d.attr.MaxPush
 	slots := 1 << qp.logSQ
 	dma, err := d.p.AllocDMA(slots * qp.stride)
 	if err != nil {
@@ -195,16 +197,29 @@ func (qp *QP) PostSend(wrs ...SendWR) (n int, err error) {
 		}
 		n++
 	}
-	if n > 0 {
-		pcie.WriteBarrier() // WQEs before the doorbell
-		qp.ringSQ()
-	}
+	qp.ringSQ(n)
 	return n, err
 }
 
-// ringSQ tells the NIC of the WQEs up to qp.pi.
-func (qp *QP) ringSQ() {
-	qp.pd.dev.db.Store64(regs.SQDoorbellOffset, regs.SQDoorbell{QPN: qp.qpn, PI: qp.pi}.Encode())
+// ringSQ tells the NIC of the last n WQEs, up to qp.pi. A single one goes along, unless another QP is just using the window.
+func (qp *QP) ringSQ(n int) {
+	if n == 0 {
+		return
+	}
+	pcie.WriteBarrier() // WQEs before the doorbell
+	d := qp.pd.dev
+	page := qp.qpn % regs.DoorbellPages
+	base := uint64(page) * regs.DoorbellPageSize
+	bell := regs.SQDoorbell{QPN: qp.qpn, PI: qp.pi}
+	if n == 1 && qp.push && d.pages[page].TryLock() {
+		defer d.pages[page].Unlock()
+		wqe := qp.ring[int(qp.pi-1)&(1<<qp.logSQ-1)*qp.stride:][:qp.stride]
+		for i := 0; i < len(wqe); i += 64 {
+			d.db.StoreWC64(base+regs.PushDoorbellOffset+uint64(i), (*[64]byte)(wqe[i:]))
+		}
+		bell.Pushed = true
+	}
+	d.db.Store64(base+regs.SQDoorbellOffset, bell.Encode())
 }
 
 // post writes one WQE to the ring.
@@ -266,7 +281,7 @@ func (qp *QP) post(wr *SendWR) error {
 			Err: ErrQueueFull, Hint: "poll the CQ; work requests without SendSignaled are freed by the next signaled one"}
 	}
 	w := &qp.wqe
-	*w = regs.WQE{Opcode: regs.WQEOpcode(wr.Opcode), NumSGE: uint8(len(wr.SGEs)), Index: qp.pi,
+	*w = regs.WQE{Opcode: regs.WQEOpcode(wr.Opcode), QPNLow: uint8(qp.qpn), NumSGE: uint8(len(wr.SGEs)), Index: qp.pi,
 		RemoteAddr: wr.RemoteAddr, RKey: wr.RKey, Imm: bits.ReverseBytes32(wr.Imm),
 		Signaled: qp.cfg.SignalAll || wr.Flags&SendSignaled != 0, Solicited: wr.Flags&SendSolicited != 0,
 		Fence: wr.Flags&SendFence != 0}

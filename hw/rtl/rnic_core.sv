@@ -128,10 +128,7 @@ module rnic_core
 
   // ---- registers and doorbells ------------------------------------------------------------------
   logic db_valid, db_ready;
-  // All pages are alike.
-  // verilator lint_off UNUSEDSIGNAL
-  logic [3:0] db_page;
-  // verilator lint_on UNUSEDSIGNAL
+  db_page_t db_page;
   logic [11:0] db_offset;
   logic [63:0] db_data;
 
@@ -156,7 +153,7 @@ module rnic_core
   rnic_regs_pkg::db_eq_t db_eq;
   rnic_regs_pkg::db_srq_t db_srq;
   // verilator lint_on UNUSEDSIGNAL
-  logic db_is_sq, db_is_rq, db_is_cq, db_is_eq, db_is_srq, db_is_bad;
+  logic db_is_sq, db_is_rq, db_is_cq, db_is_eq, db_is_srq, db_is_push, db_is_bad;
   logic sq_db_ready, rq_db_ready, cq_db_ready, eq_db_ready, ev_db_refused;
   assign db_sq = db_data;
   assign db_rq = db_data;
@@ -168,9 +165,10 @@ module rnic_core
   assign db_is_cq = enable && db_offset == rnic_regs_pkg::DbCqOffset;
   assign db_is_eq = enable && db_offset == rnic_regs_pkg::DbEqOffset;
   assign db_is_srq = enable && db_offset == rnic_regs_pkg::DbSrqOffset;
-  assign db_is_bad = !db_is_sq && !db_is_rq && !db_is_cq && !db_is_eq && !db_is_srq;
+  assign db_is_push = enable && db_offset[11:7] == rnic_regs_pkg::DbPushOffset[11:7];
+  assign db_is_bad = !db_is_push && !db_is_sq && !db_is_rq && !db_is_cq && !db_is_eq && !db_is_srq;
   assign db_ready = (db_is_sq && sq_db_ready) || ((db_is_rq || db_is_srq) && rq_db_ready) ||
-                    (db_is_cq && cq_db_ready) || (db_is_eq && eq_db_ready) || db_is_bad;
+                    (db_is_cq && cq_db_ready) || (db_is_eq && eq_db_ready) || db_is_push || db_is_bad;
   assign ev_db_refused = db_valid && db_is_bad;
 
   // ---- tables -----------------------------------------------------------------------------------
@@ -527,6 +525,8 @@ module rnic_core
   qp_admin_t        req_adm;
   req_query_t       req_adm_rsp;
   logic [3:0]       ev_wqe;
+  logic             ev_push;
+  logic [1:0]       ev_push_unused;
   logic             ev_sq_bad_db, ev_ack, ev_nak, ev_ghost, ev_window, ev_wqe_axi_err;
   logic             ev_timeout, ev_nak_seq, ev_rnr, ev_again, ev_tx_read, ev_tx_atomic;
   logic             req_wake_valid, cq_wake_valid;
@@ -543,7 +543,8 @@ module rnic_core
     .window_i(reg2hw.tx_ctrl.window), .req_interval_i(reg2hw.ack_ctrl.req_interval),
     .quantum_log_i(reg2hw.tx_ctrl.quantum_log),
     .db_valid_i(db_valid && db_is_sq), .db_ready_o(sq_db_ready),
-    .db_qpn_i(db_sq.qpn), .db_pi_i(db_sq.pi),
+    .db_qpn_i(db_sq.qpn), .db_pi_i(db_sq.pi), .db_pushed_i(db_sq.pushed), .db_page_i(db_page),
+    .push_valid_i(db_valid && db_is_push), .push_word_i(db_offset[6:3]), .push_data_i(db_data),
     .ackrx_valid_i(reqack_valid), .ackrx_ready_o(reqack_ready), .ackrx_i(reqack),
     .err_valid_i(txerr_valid && !txerr.response), .err_ready_o(reqerr_ready), .err_i(txerr),
     .flush_valid_i(errev_valid && !errev_req_q), .flush_ready_o(errev_req_ready),
@@ -573,7 +574,8 @@ module rnic_core
     .adm_valid_i(req_adm_valid), .adm_ready_o(req_adm_ready), .adm_i(req_adm),
     .adm_rsp_valid_o(req_adm_rsp_valid), .adm_rsp_o(req_adm_rsp),
     .drain_i(drain), .drain_done_o(drain_done[5]), .idle_o(block_idle[5]),
-    .ev_wqe_o(ev_wqe), .ev_bad_db_o(ev_sq_bad_db), .ev_ack_o(ev_ack), .ev_nak_o(ev_nak),
+    .ev_wqe_o(ev_wqe), .ev_push_o(ev_push), .ev_push_unused_o(ev_push_unused),
+    .ev_bad_db_o(ev_sq_bad_db), .ev_ack_o(ev_ack), .ev_nak_o(ev_nak),
     .ev_ghost_o(ev_ghost), .ev_window_o(ev_window),   .ev_axi_err_o(ev_wqe_axi_err),
     .ev_timeout_o(ev_timeout), .ev_nak_seq_o(ev_nak_seq), .ev_rnr_o(ev_rnr), .ev_again_o(ev_again),
     .ev_read_o(ev_tx_read), .ev_atomic_o(ev_tx_atomic),
@@ -864,7 +866,7 @@ module rnic_core
     .ev_frame_valid_i(ev_frame_valid), .ev_frame_len_i(ev_frame_len),
     .ev_frame_kind_i(ev_frame_kind), .ev_abort_i(ev_abort),
     .ev_stall_mac_i(ev_stall_mac), .ev_stall_read_i(ev_stall_read),
-    .ev_wqe_i(ev_wqe), .ev_ack_i(ev_ack), .ev_nak_i(ev_nak), .ev_ghost_i(ev_ghost),
+    .ev_wqe_i(ev_wqe), .ev_push_i(ev_push), .ev_push_unused_i(ev_push_unused), .ev_ack_i(ev_ack), .ev_nak_i(ev_nak), .ev_ghost_i(ev_ghost),
     .ev_window_i(ev_window), .ev_timeout_i(ev_timeout), .ev_nak_seq_i(ev_nak_seq),
     .ev_rnr_i(ev_rnr), .ev_again_i(ev_again), .ev_tx_read_i(ev_tx_read), .ev_tx_atomic_i(ev_tx_atomic),
     .ev_implied_i(ev_implied), .ev_dup_rsp_i(ev_dup_rsp), .ev_ghost_rsp_i(ev_ghost_rsp),

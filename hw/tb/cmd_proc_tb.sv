@@ -570,7 +570,7 @@ module cmd_proc_tb #(
     if (rd.num_qp != 256 || rd.num_cq != 256 || rd.num_mr != 1024 || rd.first_qpn != 256 || rd.max_sge != 4 ||
         rd.log_max_queue != 15 || rd.max_inflight != 128 || rd.data_width != DataW || rd.max_frame != 9216 ||
         rd.num_eq != 32 || rd.num_vectors != 4 || rd.num_srq != 64 || rd.max_dest_rd_atomic != 8 ||
-        rd.max_rd_atomic != 8)
+        rd.max_rd_atomic != 8 || rd.max_push != 128)
       $fatal(1, "caps %h", rd);
     run(2, 0, BaseNone, BadOpcode, 0);
     run(8'hff, 0, BaseNone, BadOpcode, 0);

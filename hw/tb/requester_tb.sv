@@ -8,7 +8,8 @@
 // against a peer that receives as IBTA 9.7.4 says: lost packets, late, lost and doubled acknowledges, RNR, silence. RDMA
 // READ and atomics: the bench looks into the read table as rx_transport does, compares the entries, and turns responses and
 // acknowledges into what rx_transport makes of them; lost responses, fences, limits, responses that cannot be used. Time
-// jumps to the next timer when nothing else is under way.
+// jumps to the next timer when nothing else is under way. Doorbells come with pushed WQEs, good ones, and others that would
+// be noticed if they were used: torn, stale, of another QP or page, of the wrong size, behind WQEs that wait.
 
 module requester_tb
   import rnic_pkg::*;
@@ -35,6 +36,11 @@ module requester_tb
   logic db_valid = 0, db_ready;
   logic [23:0] db_qpn = 0;
   logic [15:0] db_pi = 0;
+  logic db_pushed = 0, push_valid = 0, ev_push;
+  db_page_t db_page = 0;
+  logic [3:0] push_word = 0;
+  logic [63:0] push_data = 0;
+  logic [1:0] ev_push_unused;
   logic ackrx_valid = 0, ackrx_ready;
   ack_rx_t ackrx = '0;
   logic err_valid = 0, err_ready;
@@ -86,6 +92,9 @@ module requester_tb
     .clk_i(clk), .rst_ni(rst_n), .time_i(tim), .window_i(window), .req_interval_i(req_interval),
     .quantum_log_i(quantum_log),
     .db_valid_i(db_valid), .db_ready_o(db_ready), .db_qpn_i(db_qpn), .db_pi_i(db_pi),
+    .db_pushed_i(db_pushed), .db_page_i(db_page),
+    .push_valid_i(push_valid), .push_word_i(push_word), .push_data_i(push_data),
+    .ev_push_o(ev_push), .ev_push_unused_o(ev_push_unused),
     .ackrx_valid_i(ackrx_valid), .ackrx_ready_o(ackrx_ready), .ackrx_i(ackrx),
     .err_valid_i(err_valid), .err_ready_o(err_ready), .err_i(err),
     .flush_valid_i(flush_valid), .flush_ready_o(flush_ready), .flush_idx_i(flush_idx),
@@ -130,6 +139,8 @@ module requester_tb
   logic [7:0] force_op = 0;            // opcode to post
   int rd_default = 0;                  // percent of READs and atomics
   int query_pct = 3;                   // cycles with a query of some QP
+  int push_pct = 60;                   // doorbells with `pushed`
+  int push_kind = -1;                  // of push_e, -1: random
 
   function automatic int rnd(int lo, int hi);
     return lo + int'($urandom() % (hi - lo + 1));
@@ -272,6 +283,7 @@ module requester_tb
     w.signaled = signaled;
     w.solicited = chance(30);
     w.index = r_pi[q];
+    w.qpn_low = 8'(idx_to_qpn(qidx[q]));
     w.num_sge = 8'(nsge);
     w.remote_addr = {$urandom(), $urandom()};
     if (w.opcode > WqeOpcodeRdmaRead) w.remote_addr[2:0] = bad == BadAtomicAlign ? 3'(rnd(1, 7)) : 3'd0;
@@ -464,10 +476,92 @@ module requester_tb
     post_go = 0;
   end
 
-  typedef struct packed {logic [23:0] qpn; logic [15:0] pi;} ring_t;
+  // what comes over the bus: doorbells, and words for push windows
+  typedef struct packed {
+    logic is_word, pushed;
+    db_page_t page;
+    logic [3:0] word;
+    logic [63:0] data;
+    logic [23:0] qpn;
+    logic [15:0] pi;
+  } ring_t;
   ring_t bells[$];
+  typedef enum int {
+    PushGood, PushTorn, PushTwice, PushNone, PushStale, PushOther, PushSize, PushPages, PushMixed, PushKinds
+  } push_e;
+  int n_push = 0, n_unused = 0, n_bells = 0;
+
+  task automatic word(db_page_t page, int i, logic [63:0] data);
+    ring_t r;
+    r = '0;
+    r.is_word = 1;
+    r.page = page;
+    r.word = 4'(i);
+    r.data = data;
+    bells.push_back(r);
+  endtask
+  task automatic ring(logic [23:0] qpn, logic [15:0] pi, bit pushed, db_page_t page);
+    ring_t r;
+    r = '0;
+    r.pushed = pushed;
+    r.page = page;
+    r.qpn = qpn;
+    r.pi = pi;
+    bells.push_back(r);
+  endtask
+
+  // A copy that must not be used is wrong in its last words: in where a WRITE or SEND finds its data.
   task automatic bell(int q);
-    bells.push_back({idx_to_qpn(qidx[q]), r_pi[q]});
+    longint unsigned line;
+    logic [63:0] w[16];
+    int n, kind, at;
+    db_page_t page;
+    page = db_page_t'(rnd(0, 2));
+    line = (qp_tab[qidx[q]].sq_addr + 64'(((int'(r_pi[q]) + size_of(q) - 1) % size_of(q)) * stride_of(q))) >> 6;
+    if (!chance(push_pct) || !mem.exists(line) || (stride_of(q) == 128 && !mem.exists(line + 1))) begin
+      ring(idx_to_qpn(qidx[q]), r_pi[q], 0, page);
+      r_rung[q] = r_pi[q];
+      return;
+    end
+    n = stride_of(q) / 8;
+    for (int i = 0; i < 16 * one; i++) w[i] = i < 8 || n == 16 ? mem[line + (i < 8 ? 0 : 1)][64 * (i % 8) +: 64] : 64'h0bad_0bad_0bad_0bad;
+    kind = push_kind >= 0 ? push_kind : chance(50) ? PushGood : rnd(0, PushKinds - 1);
+    if (kind == PushGood && mem_bad.exists(line) && mem_bad[line]) kind = PushTorn;  // memory shall be asked
+    if (!(kind inside {PushGood, PushPages, PushMixed})) begin  // those leave a copy that may come true
+      w[4] = {$urandom(), $urandom()};
+      w[5] = ~w[5];
+      w[2] = ~w[2];
+    end
+    at = rnd(0, n - 1);
+    case (kind)
+      PushTorn: for (int i = 0; i < n; i++) if (i != at) word(page, i, w[i]);
+      PushTwice: for (int i = 0; i < n; i++) begin  // two writers of one window
+        if (i == at) word(page, at == 0 ? 1 : chance(50) ? 0 : at - 1, w[i]);
+        word(page, i, w[i]);
+        if (i == n - 1) word(page, rnd(1, n - 1), w[i]);
+      end
+      PushNone: ;  // whatever is in the window
+      PushStale: begin
+        w[1][47:32] = w[1][47:32] - 16'(rnd(1, 3));
+        for (int i = 0; i < n; i++) word(page, i, w[i]);
+      end
+      PushOther: begin
+        w[0][31:24] = w[0][31:24] + 8'(rnd(1, 255));
+        for (int i = 0; i < n; i++) word(page, i, w[i]);
+      end
+      PushSize: for (int i = 0; i < 24 - n; i++) word(page, i, w[i]);
+      PushPages: for (int i = 0; i < n; i++) word(page ^ 1, i, w[i]);
+      PushMixed: for (int i = 0; i < n; i++) begin  // of two pages: each has a part
+        word(i < at ? page : page ^ 1, i, w[i]);
+        word(i < at ? page ^ 1 : page, 1, w[i]);
+      end
+      default: for (int i = 0; i < n; i++) begin
+        word(page, i, w[i]);
+        if (chance(10)) word(page ^ 2, rnd(0, 15), ~w[i]);
+      end
+    endcase
+    n_bells++;
+    ring(idx_to_qpn(qidx[q]), r_pi[q], 1, page);
     r_rung[q] = r_pi[q];
   endtask
 
@@ -944,11 +1038,19 @@ module requester_tb
         n_jump++;
       end
       n_wqe += int'(ev_wqe);
+      n_push += int'(ev_push);
+      n_unused += int'(ev_push_unused);
 
       // doorbells
       if (db_valid && db_ready) db_valid <= 0;
+      push_valid <= 0;
       if ((!db_valid || db_ready) && bells.size() > 0 && (calm || chance(50))) begin
-        db_valid <= 1;
+        db_valid <= !bells[0].is_word;
+        push_valid <= bells[0].is_word;
+        db_pushed <= bells[0].pushed;
+        db_page <= bells[0].page;
+        push_word <= bells[0].word;
+        push_data <= bells[0].data;
         db_qpn <= bells[0].qpn;
         db_pi <= bells[0].pi;
         void'(bells.pop_front());
@@ -1315,7 +1417,7 @@ module requester_tb
     qp_tab[qidx[q]].rnr_retry = 3'(rnr);
   endtask
 
-  int base;
+  int base, fetched, slowest = 0;
   longint t0, t1, lo, hi;
 
   bit ph_go = 0;
@@ -1648,16 +1750,16 @@ module requester_tb
     // bad doorbells change nothing
     setup_all(4);
     base = n_bad_db;
-    bells.push_back({24'h000000, 16'd1});
-    bells.push_back({QpnBase + 24'(NumQp), 16'd1});
-    bells.push_back({24'hffffff, 16'd1});
-    bells.push_back({QpnBase + 24'd1, 16'd1});  // does not exist
+    ring(24'h000000, 16'd1, chance(50), 0);
+    ring(QpnBase + 24'(NumQp), 16'd1, chance(50), 0);
+    ring(24'hffffff, 16'd1, chance(50), 0);
+    ring(QpnBase + 24'd1, 16'd1, chance(50), 0);  // does not exist
     qp_tab[qidx[0]].state = QpInit;
     qp_tab[qidx[1]].state = QpReset;
     qp_tab[qidx[2]].state = QpRtr;
-    for (int q = 0; q < 3 * one; q++) bells.push_back({idx_to_qpn(qidx[q]), 16'd1});
-    for (int q = 3; q < nq; q++) bells.push_back({idx_to_qpn(qidx[q]), 16'(size_of(q) + 1)});
-    for (int q = 3; q < nq; q++) bells.push_back({idx_to_qpn(qidx[q]), 16'hffff});
+    for (int q = 0; q < 3 * one; q++) ring(idx_to_qpn(qidx[q]), 16'd1, chance(50), 0);
+    for (int q = 3; q < nq; q++) ring(idx_to_qpn(qidx[q]), 16'(size_of(q) + 1), chance(50), 0);
+    for (int q = 3; q < nq; q++) ring(idx_to_qpn(qidx[q]), 16'hffff, chance(50), 0);
     while (bells.size() > 0) @(posedge clk);
     repeat (200) @(posedge clk);
     if (n_bad_db - base != 7 + 2 * (NQ - 3)) $fatal(1, "bad doorbells: %0d", n_bad_db - base);
@@ -1804,8 +1906,57 @@ module requester_tb
     end
     audit();
 
+    // single WQEs at rest: every good push is used and nothing is read, no other one is; doorbell to packet
+    for (int round = 0; round < 8 * one; round++) begin
+      for (int q = 0; q < nq; q++) setup(q, 3'd3, 1'(q), 4'(round % 4));
+      for (int k = 0; k < PushKinds * one; k++) begin
+        for (int q = 0; q < nq; q++) begin
+          push_kind = k;
+          push_pct = 100;
+          base = n_push;
+          fetched = n_wqe;
+          plan(q, 1, chance(50) ? 8 : 4096);
+          post(q, 1, 0, 1, BadNone);
+          bell(q);
+          t0 = cyc;
+          for (int i = 0; i < 1000 * one && !(pkt_valid && pkt_ready); i++) @(posedge clk);
+          t1 = cyc - t0;
+          settle(q);
+          if (n_push - base != (k == PushGood ? 1 : 0) || n_wqe - fetched != (k == PushGood ? 0 : 1))
+            $fatal(1, "push kind %0d, QP %0d: %0d pushed, %0d fetched", k, q, n_push - base, n_wqe - fetched);
+          if (k == PushGood && int'(t1) - stride_of(q) / 8 > slowest) slowest = int'(t1) - stride_of(q) / 8;
+        end
+      end
+      // one behind another that waits for memory, and two at once: read
+      push_kind = PushGood;
+      for (int q = 0; q < nq; q++) begin
+        base = n_push;
+        fetched = n_wqe;
+        if (size_of(q) < 4) continue;
+        for (int i = 0; i < 2 * one; i++) begin
+          plan(q, 1, 8);
+          post(q, 1, 0, 1, BadNone);
+        end
+        bell(q);
+        settle(q);
+        if (n_push != base || n_wqe - fetched != 2) $fatal(1, "two WQEs: %0d pushed, %0d fetched", n_push - base, n_wqe - fetched);
+      end
+    end
+    $display("pushed WQE: doorbell to packet in %0d cycles at most", slowest);
+    if (slowest > 20) $fatal(1, "too slow");
+    push_kind = -1;
+    push_pct = 60;
+    audit();
+
     // a message of several MB
     window = 256; req_interval = 16;
+    for (int q = 0; q < nq; q++) setup(q, 3'd3, 0, 4'd9);
+    unexplained_req = 0;
+    plan(3, 1, 1000003);
+    post(3, 1, 0, 1, BadNone);
+    bell(3);
+    settle(-1);
+    if (unexplained_req > 1) $fatal(1, "a QP alone asks for %0d acknowledges without a reason", unexplained_req);
     plan(3, 1, 5000003);
     post(3, 1, 0, 1, BadNone);
     plan(4, 2, 3000000);
@@ -1934,6 +2085,8 @@ module requester_tb
 
     read_phase_2();
 
+    $display("pushes: %0d of %0d doorbells with one used", n_push, n_bells);
+    if (n_push < 500 || n_unused < 500) $fatal(1, "corners: %0d pushes used, %0d not", n_push, n_unused);
     $display("PASS %0d packets, %0d CQEs (%0d flushed), %0d ACKs, %0d NAKs, %0d UC packets, %0d UD, %0d cycles", n_pkt, n_cqe, n_flush, n_ack, n_nak, n_uc - n_ud, n_ud, cyc);
     $finish;
   end

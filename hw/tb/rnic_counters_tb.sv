@@ -29,6 +29,8 @@ module rnic_counters_tb #(
   logic [5:0] ev2 = '0;
   logic [rnic_pkg::NumVec-1:0] irq = '0, irq_pend = '0;
   logic [20:0] ev = '0;
+  logic push = 0;
+  logic [1:0] push_unused = '0;
   rnic_regs_pkg::csr_hw2reg_t q;
 
   rnic_counters #(.DataW(DataW)) dut (
@@ -38,7 +40,7 @@ module rnic_counters_tb #(
     .ev_rsp_nak_access_i(ev_rd[0]), .ev_rsp_nak_op_i(ev_rd[1]), .ev_read_i(ev_rd[2]), .ev_atomic_i(ev_rd[3]),
     .ev_rx_bytes_valid_i(bytes_valid), .ev_rx_bytes_i(bytes), .ev_stall_rx_dma_i(ev[2]),
     .ev_frame_valid_i(frame_valid), .ev_frame_len_i(frame_len), .ev_frame_kind_i(frame_kind),
-    .ev_abort_i(ev[3]), .ev_stall_mac_i(ev[4]), .ev_stall_read_i(ev[5]), .ev_wqe_i(wqe), .ev_ack_i(ev[6]),
+    .ev_abort_i(ev[3]), .ev_stall_mac_i(ev[4]), .ev_stall_read_i(ev[5]), .ev_wqe_i(wqe), .ev_push_i(push), .ev_push_unused_i(push_unused), .ev_ack_i(ev[6]),
     .ev_nak_i(ev[7]), .ev_ghost_i(ev[8]), .ev_window_i(ev[9]), .ev_cqe_i(ev[10]), .ev_cqe_lost_i(ev[11]),
     .ev_cq_overrun_i(ev[12]), .ev_cqe_error_i(ev[13]), .ev_cqe_flush_i(ev[14]), .ev_cmd_i(ev[15]),
     .ev_cmd_error_i(ev[16]), .ev_qp_fatal_i(ev[17]), .ev_srq_limit_i(ev[19]), .ev_last_wqe_i(ev[20]), .ev_bad_db_i(bad_db), .ev_axi_rd_err_i(rd_err),
@@ -49,7 +51,7 @@ module rnic_counters_tb #(
 
   longint n[20], n_frames = 0, n_bytes = 0, n_acc = 0, n_ce = 0, n_fecn = 0, n_becn = 0, n_rxb = 0, n_txf = 0, n_txb = 0;
   longint n_kind[8], n_wqe = 0, n_bad = 0, n_rd = 0, n_wr = 0, n_drop[24], n_tdrop[32], n_raw = 0;
-  longint m[6], n_eqe = 0, n_lost = 0, n_irq = 0;
+  longint n_push = 0, n_unused = 0, m[6], n_eqe = 0, n_lost = 0, n_irq = 0;
   int captures = 0;
   rnic_regs_pkg::rx_verdict_t last;
 
@@ -132,6 +134,10 @@ module rnic_counters_tb #(
       end
       rq_wqe = 3'($urandom());
       ev2 = 6'($urandom());
+      push = 1'($urandom());
+      push_unused = 2'($urandom());
+      n_push += longint'(push);
+      n_unused += longint'(push_unused);
       for (int i = 0; i < 6; i++) if (ev2[i]) m[i]++;
       n_wqe += longint'(wqe) + longint'(rq_wqe);
       n_bad += longint'($countones(bad_db));
@@ -163,6 +169,8 @@ module rnic_counters_tb #(
     same("stall_tx_mac", q.stall_tx_mac.count, n[4]);
     same("stall_tx_read", q.stall_tx_read.count, n[5]);
     same("wqe_fetched", q.wqe_fetched.count, n_wqe);
+    same("wqe_pushed", q.wqe_pushed.count, n_push);
+    same("wqe_push_unused", q.wqe_push_unused.count, n_unused);
     same("rx_acks", q.rx_acks.count, n[6]);
     same("rx_naks", q.rx_naks.count, n[7]);
     same("stall_tx_window", q.stall_tx_window.count, n[9]);

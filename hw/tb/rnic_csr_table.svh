@@ -12,13 +12,13 @@ typedef struct packed {
   logic [63:0] mask;    // bits that exist
   logic [63:0] reset;
 } csr_entry_t;
-localparam int NumCsr = 119;
+localparam int NumCsr = 121;
 
 function automatic csr_entry_t csr_entry(input int i);
   case (i)
     0: return '{17'h00000, 1'b0, 3'(AccConst), 64'hffffffff, 64'h434e524f};  // id
     1: return '{17'h00004, 1'b0, 3'(AccConst), 64'hffffffff, 64'h1};  // version
-    2: return '{17'h00008, 1'b0, 3'(AccConst), 64'hffffffff, 64'h1f88147c};  // layout_hash
+    2: return '{17'h00008, 1'b0, 3'(AccConst), 64'hffffffff, 64'h26c7a07b};  // layout_hash
     3: return '{17'h00010, 1'b0, 3'(AccRo), 64'h7fffffff, 64'h0};  // caps0
     4: return '{17'h00014, 1'b0, 3'(AccRo), 64'h1fffffff, 64'h0};  // caps1
     5: return '{17'h00018, 1'b0, 3'(AccRo), 64'hffffffff, 64'h0};  // clock
@@ -82,59 +82,61 @@ function automatic csr_entry_t csr_entry(input int i);
     63: return '{17'h01158, 1'b1, 3'(AccRo), 64'hffffffffffffffff, 64'h0};  // rx_atomic_requests
     64: return '{17'h01160, 1'b1, 3'(AccRo), 64'hffffffffffffffff, 64'h0};  // duplicate_request
     65: return '{17'h01168, 1'b1, 3'(AccRo), 64'hffffffffffffffff, 64'h0};  // tx_read_responses
-    66: return '{17'h01180, 1'b1, 3'(AccRo), 64'hffffffffffffffff, 64'h0};  // tx_read_requests
-    67: return '{17'h01188, 1'b1, 3'(AccRo), 64'hffffffffffffffff, 64'h0};  // tx_atomic_requests
-    68: return '{17'h01190, 1'b1, 3'(AccRo), 64'hffffffffffffffff, 64'h0};  // implied_nak_seq_err
-    69: return '{17'h01198, 1'b1, 3'(AccRo), 64'hffffffffffffffff, 64'h0};  // rx_dup_responses
-    70: return '{17'h011a0, 1'b1, 3'(AccRo), 64'hffffffffffffffff, 64'h0};  // rx_ghost_responses
-    71: return '{17'h011a8, 1'b1, 3'(AccRo), 64'hffffffffffffffff, 64'h0};  // rx_raw_frames
-    72: return '{17'h011b0, 1'b1, 3'(AccRo), 64'hffffffffffffffff, 64'h0};  // tx_raw_frames
-    73: return '{17'h011c8, 1'b1, 3'(AccRo), 64'hffffffffffffffff, 64'h0};  // eqe_written
-    74: return '{17'h011d0, 1'b1, 3'(AccRo), 64'hffffffffffffffff, 64'h0};  // eqe_lost
-    75: return '{17'h011d8, 1'b1, 3'(AccRo), 64'hffffffffffffffff, 64'h0};  // interrupts
-    76: return '{17'h01200, 1'b1, 3'(AccRo), 64'hffffffffffffffff, 64'h0};  // rx_drop
-    77: return '{17'h01208, 1'b1, 3'(AccRo), 64'hffffffffffffffff, 64'h0};  // rx_drop
-    78: return '{17'h01210, 1'b1, 3'(AccRo), 64'hffffffffffffffff, 64'h0};  // rx_drop
-    79: return '{17'h01218, 1'b1, 3'(AccRo), 64'hffffffffffffffff, 64'h0};  // rx_drop
-    80: return '{17'h01220, 1'b1, 3'(AccRo), 64'hffffffffffffffff, 64'h0};  // rx_drop
-    81: return '{17'h01228, 1'b1, 3'(AccRo), 64'hffffffffffffffff, 64'h0};  // rx_drop
-    82: return '{17'h01230, 1'b1, 3'(AccRo), 64'hffffffffffffffff, 64'h0};  // rx_drop
-    83: return '{17'h01238, 1'b1, 3'(AccRo), 64'hffffffffffffffff, 64'h0};  // rx_drop
-    84: return '{17'h01240, 1'b1, 3'(AccRo), 64'hffffffffffffffff, 64'h0};  // rx_drop
-    85: return '{17'h01248, 1'b1, 3'(AccRo), 64'hffffffffffffffff, 64'h0};  // rx_drop
-    86: return '{17'h01250, 1'b1, 3'(AccRo), 64'hffffffffffffffff, 64'h0};  // rx_drop
-    87: return '{17'h01258, 1'b1, 3'(AccRo), 64'hffffffffffffffff, 64'h0};  // rx_drop
-    88: return '{17'h01260, 1'b1, 3'(AccRo), 64'hffffffffffffffff, 64'h0};  // rx_drop
-    89: return '{17'h01268, 1'b1, 3'(AccRo), 64'hffffffffffffffff, 64'h0};  // rx_drop
-    90: return '{17'h01270, 1'b1, 3'(AccRo), 64'hffffffffffffffff, 64'h0};  // rx_drop
-    91: return '{17'h01278, 1'b1, 3'(AccRo), 64'hffffffffffffffff, 64'h0};  // rx_drop
-    92: return '{17'h01280, 1'b1, 3'(AccRo), 64'hffffffffffffffff, 64'h0};  // rx_drop
-    93: return '{17'h01288, 1'b1, 3'(AccRo), 64'hffffffffffffffff, 64'h0};  // rx_drop
-    94: return '{17'h01290, 1'b1, 3'(AccRo), 64'hffffffffffffffff, 64'h0};  // rx_drop
-    95: return '{17'h01298, 1'b1, 3'(AccRo), 64'hffffffffffffffff, 64'h0};  // rx_drop
-    96: return '{17'h012a0, 1'b1, 3'(AccRo), 64'hffffffffffffffff, 64'h0};  // rx_drop
-    97: return '{17'h012a8, 1'b1, 3'(AccRo), 64'hffffffffffffffff, 64'h0};  // rx_drop
-    98: return '{17'h012b0, 1'b1, 3'(AccRo), 64'hffffffffffffffff, 64'h0};  // rx_drop
-    99: return '{17'h012b8, 1'b1, 3'(AccRo), 64'hffffffffffffffff, 64'h0};  // rx_drop
-    100: return '{17'h01300, 1'b1, 3'(AccRo), 64'hffffffffffffffff, 64'h0};  // transport_drop
-    101: return '{17'h01308, 1'b1, 3'(AccRo), 64'hffffffffffffffff, 64'h0};  // transport_drop
-    102: return '{17'h01310, 1'b1, 3'(AccRo), 64'hffffffffffffffff, 64'h0};  // transport_drop
-    103: return '{17'h01318, 1'b1, 3'(AccRo), 64'hffffffffffffffff, 64'h0};  // transport_drop
-    104: return '{17'h01320, 1'b1, 3'(AccRo), 64'hffffffffffffffff, 64'h0};  // transport_drop
-    105: return '{17'h01328, 1'b1, 3'(AccRo), 64'hffffffffffffffff, 64'h0};  // transport_drop
-    106: return '{17'h01330, 1'b1, 3'(AccRo), 64'hffffffffffffffff, 64'h0};  // transport_drop
-    107: return '{17'h01338, 1'b1, 3'(AccRo), 64'hffffffffffffffff, 64'h0};  // transport_drop
-    108: return '{17'h01340, 1'b1, 3'(AccRo), 64'hffffffffffffffff, 64'h0};  // transport_drop
-    109: return '{17'h01348, 1'b1, 3'(AccRo), 64'hffffffffffffffff, 64'h0};  // transport_drop
-    110: return '{17'h01350, 1'b1, 3'(AccRo), 64'hffffffffffffffff, 64'h0};  // transport_drop
-    111: return '{17'h01358, 1'b1, 3'(AccRo), 64'hffffffffffffffff, 64'h0};  // transport_drop
-    112: return '{17'h01360, 1'b1, 3'(AccRo), 64'hffffffffffffffff, 64'h0};  // transport_drop
-    113: return '{17'h01368, 1'b1, 3'(AccRo), 64'hffffffffffffffff, 64'h0};  // transport_drop
-    114: return '{17'h01370, 1'b1, 3'(AccRo), 64'hffffffffffffffff, 64'h0};  // transport_drop
-    115: return '{17'h01378, 1'b1, 3'(AccRo), 64'hffffffffffffffff, 64'h0};  // transport_drop
-    116: return '{17'h01380, 1'b1, 3'(AccRo), 64'hffffffffffffffff, 64'h0};  // transport_drop
-    117: return '{17'h01388, 1'b1, 3'(AccRo), 64'hffffffffffffffff, 64'h0};  // transport_drop
-    118: return '{17'h01390, 1'b1, 3'(AccRo), 64'hffffffffffffffff, 64'h0};  // transport_drop
+    66: return '{17'h01170, 1'b1, 3'(AccRo), 64'hffffffffffffffff, 64'h0};  // wqe_pushed
+    67: return '{17'h01178, 1'b1, 3'(AccRo), 64'hffffffffffffffff, 64'h0};  // wqe_push_unused
+    68: return '{17'h01180, 1'b1, 3'(AccRo), 64'hffffffffffffffff, 64'h0};  // tx_read_requests
+    69: return '{17'h01188, 1'b1, 3'(AccRo), 64'hffffffffffffffff, 64'h0};  // tx_atomic_requests
+    70: return '{17'h01190, 1'b1, 3'(AccRo), 64'hffffffffffffffff, 64'h0};  // implied_nak_seq_err
+    71: return '{17'h01198, 1'b1, 3'(AccRo), 64'hffffffffffffffff, 64'h0};  // rx_dup_responses
+    72: return '{17'h011a0, 1'b1, 3'(AccRo), 64'hffffffffffffffff, 64'h0};  // rx_ghost_responses
+    73: return '{17'h011a8, 1'b1, 3'(AccRo), 64'hffffffffffffffff, 64'h0};  // rx_raw_frames
+    74: return '{17'h011b0, 1'b1, 3'(AccRo), 64'hffffffffffffffff, 64'h0};  // tx_raw_frames
+    75: return '{17'h011c8, 1'b1, 3'(AccRo), 64'hffffffffffffffff, 64'h0};  // eqe_written
+    76: return '{17'h011d0, 1'b1, 3'(AccRo), 64'hffffffffffffffff, 64'h0};  // eqe_lost
+    77: return '{17'h011d8, 1'b1, 3'(AccRo), 64'hffffffffffffffff, 64'h0};  // interrupts
+    78: return '{17'h01200, 1'b1, 3'(AccRo), 64'hffffffffffffffff, 64'h0};  // rx_drop
+    79: return '{17'h01208, 1'b1, 3'(AccRo), 64'hffffffffffffffff, 64'h0};  // rx_drop
+    80: return '{17'h01210, 1'b1, 3'(AccRo), 64'hffffffffffffffff, 64'h0};  // rx_drop
+    81: return '{17'h01218, 1'b1, 3'(AccRo), 64'hffffffffffffffff, 64'h0};  // rx_drop
+    82: return '{17'h01220, 1'b1, 3'(AccRo), 64'hffffffffffffffff, 64'h0};  // rx_drop
+    83: return '{17'h01228, 1'b1, 3'(AccRo), 64'hffffffffffffffff, 64'h0};  // rx_drop
+    84: return '{17'h01230, 1'b1, 3'(AccRo), 64'hffffffffffffffff, 64'h0};  // rx_drop
+    85: return '{17'h01238, 1'b1, 3'(AccRo), 64'hffffffffffffffff, 64'h0};  // rx_drop
+    86: return '{17'h01240, 1'b1, 3'(AccRo), 64'hffffffffffffffff, 64'h0};  // rx_drop
+    87: return '{17'h01248, 1'b1, 3'(AccRo), 64'hffffffffffffffff, 64'h0};  // rx_drop
+    88: return '{17'h01250, 1'b1, 3'(AccRo), 64'hffffffffffffffff, 64'h0};  // rx_drop
+    89: return '{17'h01258, 1'b1, 3'(AccRo), 64'hffffffffffffffff, 64'h0};  // rx_drop
+    90: return '{17'h01260, 1'b1, 3'(AccRo), 64'hffffffffffffffff, 64'h0};  // rx_drop
+    91: return '{17'h01268, 1'b1, 3'(AccRo), 64'hffffffffffffffff, 64'h0};  // rx_drop
+    92: return '{17'h01270, 1'b1, 3'(AccRo), 64'hffffffffffffffff, 64'h0};  // rx_drop
+    93: return '{17'h01278, 1'b1, 3'(AccRo), 64'hffffffffffffffff, 64'h0};  // rx_drop
+    94: return '{17'h01280, 1'b1, 3'(AccRo), 64'hffffffffffffffff, 64'h0};  // rx_drop
+    95: return '{17'h01288, 1'b1, 3'(AccRo), 64'hffffffffffffffff, 64'h0};  // rx_drop
+    96: return '{17'h01290, 1'b1, 3'(AccRo), 64'hffffffffffffffff, 64'h0};  // rx_drop
+    97: return '{17'h01298, 1'b1, 3'(AccRo), 64'hffffffffffffffff, 64'h0};  // rx_drop
+    98: return '{17'h012a0, 1'b1, 3'(AccRo), 64'hffffffffffffffff, 64'h0};  // rx_drop
+    99: return '{17'h012a8, 1'b1, 3'(AccRo), 64'hffffffffffffffff, 64'h0};  // rx_drop
+    100: return '{17'h012b0, 1'b1, 3'(AccRo), 64'hffffffffffffffff, 64'h0};  // rx_drop
+    101: return '{17'h012b8, 1'b1, 3'(AccRo), 64'hffffffffffffffff, 64'h0};  // rx_drop
+    102: return '{17'h01300, 1'b1, 3'(AccRo), 64'hffffffffffffffff, 64'h0};  // transport_drop
+    103: return '{17'h01308, 1'b1, 3'(AccRo), 64'hffffffffffffffff, 64'h0};  // transport_drop
+    104: return '{17'h01310, 1'b1, 3'(AccRo), 64'hffffffffffffffff, 64'h0};  // transport_drop
+    105: return '{17'h01318, 1'b1, 3'(AccRo), 64'hffffffffffffffff, 64'h0};  // transport_drop
+    106: return '{17'h01320, 1'b1, 3'(AccRo), 64'hffffffffffffffff, 64'h0};  // transport_drop
+    107: return '{17'h01328, 1'b1, 3'(AccRo), 64'hffffffffffffffff, 64'h0};  // transport_drop
+    108: return '{17'h01330, 1'b1, 3'(AccRo), 64'hffffffffffffffff, 64'h0};  // transport_drop
+    109: return '{17'h01338, 1'b1, 3'(AccRo), 64'hffffffffffffffff, 64'h0};  // transport_drop
+    110: return '{17'h01340, 1'b1, 3'(AccRo), 64'hffffffffffffffff, 64'h0};  // transport_drop
+    111: return '{17'h01348, 1'b1, 3'(AccRo), 64'hffffffffffffffff, 64'h0};  // transport_drop
+    112: return '{17'h01350, 1'b1, 3'(AccRo), 64'hffffffffffffffff, 64'h0};  // transport_drop
+    113: return '{17'h01358, 1'b1, 3'(AccRo), 64'hffffffffffffffff, 64'h0};  // transport_drop
+    114: return '{17'h01360, 1'b1, 3'(AccRo), 64'hffffffffffffffff, 64'h0};  // transport_drop
+    115: return '{17'h01368, 1'b1, 3'(AccRo), 64'hffffffffffffffff, 64'h0};  // transport_drop
+    116: return '{17'h01370, 1'b1, 3'(AccRo), 64'hffffffffffffffff, 64'h0};  // transport_drop
+    117: return '{17'h01378, 1'b1, 3'(AccRo), 64'hffffffffffffffff, 64'h0};  // transport_drop
+    118: return '{17'h01380, 1'b1, 3'(AccRo), 64'hffffffffffffffff, 64'h0};  // transport_drop
+    119: return '{17'h01388, 1'b1, 3'(AccRo), 64'hffffffffffffffff, 64'h0};  // transport_drop
+    120: return '{17'h01390, 1'b1, 3'(AccRo), 64'hffffffffffffffff, 64'h0};  // transport_drop
     default: return '0;
   endcase
 endfunction
@@ -394,6 +396,10 @@ assign seen[117] = '0;
 assign qe[117] = 1'b0;
 assign seen[118] = '0;
 assign qe[118] = 1'b0;
+assign seen[119] = '0;
+assign qe[119] = 1'b0;
+assign seen[120] = '0;
+assign qe[120] = 1'b0;
 
 // What hardware gives: ro values, rw1c set pulses. Call csr_apply after a change.
 logic [63:0] drive [NumCsr];
@@ -477,59 +483,61 @@ task automatic csr_apply();
   hw2reg.rx_atomic_requests.count = drive[63][63:0];
   hw2reg.duplicate_request.count = drive[64][63:0];
   hw2reg.tx_read_responses.count = drive[65][63:0];
-  hw2reg.tx_read_requests.count = drive[66][63:0];
-  hw2reg.tx_atomic_requests.count = drive[67][63:0];
-  hw2reg.implied_nak_seq_err.count = drive[68][63:0];
-  hw2reg.rx_dup_responses.count = drive[69][63:0];
-  hw2reg.rx_ghost_responses.count = drive[70][63:0];
-  hw2reg.rx_raw_frames.count = drive[71][63:0];
-  hw2reg.tx_raw_frames.count = drive[72][63:0];
-  hw2reg.eqe_written.count = drive[73][63:0];
-  hw2reg.eqe_lost.count = drive[74][63:0];
-  hw2reg.interrupts.count = drive[75][63:0];
-  hw2reg.rx_drop[0].count = drive[76][63:0];
-  hw2reg.rx_drop[1].count = drive[77][63:0];
-  hw2reg.rx_drop[2].count = drive[78][63:0];
-  hw2reg.rx_drop[3].count = drive[79][63:0];
-  hw2reg.rx_drop[4].count = drive[80][63:0];
-  hw2reg.rx_drop[5].count = drive[81][63:0];
-  hw2reg.rx_drop[6].count = drive[82][63:0];
-  hw2reg.rx_drop[7].count = drive[83][63:0];
-  hw2reg.rx_drop[8].count = drive[84][63:0];
-  hw2reg.rx_drop[9].count = drive[85][63:0];
-  hw2reg.rx_drop[10].count = drive[86][63:0];
-  hw2reg.rx_drop[11].count = drive[87][63:0];
-  hw2reg.rx_drop[12].count = drive[88][63:0];
-  hw2reg.rx_drop[13].count = drive[89][63:0];
-  hw2reg.rx_drop[14].count = drive[90][63:0];
-  hw2reg.rx_drop[15].count = drive[91][63:0];
-  hw2reg.rx_drop[16].count = drive[92][63:0];
-  hw2reg.rx_drop[17].count = drive[93][63:0];
-  hw2reg.rx_drop[18].count = drive[94][63:0];
-  hw2reg.rx_drop[19].count = drive[95][63:0];
-  hw2reg.rx_drop[20].count = drive[96][63:0];
-  hw2reg.rx_drop[21].count = drive[97][63:0];
-  hw2reg.rx_drop[22].count = drive[98][63:0];
-  hw2reg.rx_drop[23].count = drive[99][63:0];
-  hw2reg.transport_drop[0].count = drive[100][63:0];
-  hw2reg.transport_drop[1].count = drive[101][63:0];
-  hw2reg.transport_drop[2].count = drive[102][63:0];
-  hw2reg.transport_drop[3].count = drive[103][63:0];
-  hw2reg.transport_drop[4].count = drive[104][63:0];
-  hw2reg.transport_drop[5].count = drive[105][63:0];
-  hw2reg.transport_drop[6].count = drive[106][63:0];
-  hw2reg.transport_drop[7].count = drive[107][63:0];
-  hw2reg.transport_drop[8].count = drive[108][63:0];
-  hw2reg.transport_drop[9].count = drive[109][63:0];
-  hw2reg.transport_drop[10].count = drive[110][63:0];
-  hw2reg.transport_drop[11].count = drive[111][63:0];
-  hw2reg.transport_drop[12].count = drive[112][63:0];
-  hw2reg.transport_drop[13].count = drive[113][63:0];
-  hw2reg.transport_drop[14].count = drive[114][63:0];
-  hw2reg.transport_drop[15].count = drive[115][63:0];
-  hw2reg.transport_drop[16].count = drive[116][63:0];
-  hw2reg.transport_drop[17].count = drive[117][63:0];
-  hw2reg.transport_drop[18].count = drive[118][63:0];
+  hw2reg.wqe_pushed.count = drive[66][63:0];
+  hw2reg.wqe_push_unused.count = drive[67][63:0];
+  hw2reg.tx_read_requests.count = drive[68][63:0];
+  hw2reg.tx_atomic_requests.count = drive[69][63:0];
+  hw2reg.implied_nak_seq_err.count = drive[70][63:0];
+  hw2reg.rx_dup_responses.count = drive[71][63:0];
+  hw2reg.rx_ghost_responses.count = drive[72][63:0];
+  hw2reg.rx_raw_frames.count = drive[73][63:0];
+  hw2reg.tx_raw_frames.count = drive[74][63:0];
+  hw2reg.eqe_written.count = drive[75][63:0];
+  hw2reg.eqe_lost.count = drive[76][63:0];
+  hw2reg.interrupts.count = drive[77][63:0];
+  hw2reg.rx_drop[0].count = drive[78][63:0];
+  hw2reg.rx_drop[1].count = drive[79][63:0];
+  hw2reg.rx_drop[2].count = drive[80][63:0];
+  hw2reg.rx_drop[3].count = drive[81][63:0];
+  hw2reg.rx_drop[4].count = drive[82][63:0];
+  hw2reg.rx_drop[5].count = drive[83][63:0];
+  hw2reg.rx_drop[6].count = drive[84][63:0];
+  hw2reg.rx_drop[7].count = drive[85][63:0];
+  hw2reg.rx_drop[8].count = drive[86][63:0];
+  hw2reg.rx_drop[9].count = drive[87][63:0];
+  hw2reg.rx_drop[10].count = drive[88][63:0];
+  hw2reg.rx_drop[11].count = drive[89][63:0];
+  hw2reg.rx_drop[12].count = drive[90][63:0];
+  hw2reg.rx_drop[13].count = drive[91][63:0];
+  hw2reg.rx_drop[14].count = drive[92][63:0];
+  hw2reg.rx_drop[15].count = drive[93][63:0];
+  hw2reg.rx_drop[16].count = drive[94][63:0];
+  hw2reg.rx_drop[17].count = drive[95][63:0];
+  hw2reg.rx_drop[18].count = drive[96][63:0];
+  hw2reg.rx_drop[19].count = drive[97][63:0];
+  hw2reg.rx_drop[20].count = drive[98][63:0];
+  hw2reg.rx_drop[21].count = drive[99][63:0];
+  hw2reg.rx_drop[22].count = drive[100][63:0];
+  hw2reg.rx_drop[23].count = drive[101][63:0];
+  hw2reg.transport_drop[0].count = drive[102][63:0];
+  hw2reg.transport_drop[1].count = drive[103][63:0];
+  hw2reg.transport_drop[2].count = drive[104][63:0];
+  hw2reg.transport_drop[3].count = drive[105][63:0];
+  hw2reg.transport_drop[4].count = drive[106][63:0];
+  hw2reg.transport_drop[5].count = drive[107][63:0];
+  hw2reg.transport_drop[6].count = drive[108][63:0];
+  hw2reg.transport_drop[7].count = drive[109][63:0];
+  hw2reg.transport_drop[8].count = drive[110][63:0];
+  hw2reg.transport_drop[9].count = drive[111][63:0];
+  hw2reg.transport_drop[10].count = drive[112][63:0];
+  hw2reg.transport_drop[11].count = drive[113][63:0];
+  hw2reg.transport_drop[12].count = drive[114][63:0];
+  hw2reg.transport_drop[13].count = drive[115][63:0];
+  hw2reg.transport_drop[14].count = drive[116][63:0];
+  hw2reg.transport_drop[15].count = drive[117][63:0];
+  hw2reg.transport_drop[16].count = drive[118][63:0];
+  hw2reg.transport_drop[17].count = drive[119][63:0];
+  hw2reg.transport_drop[18].count = drive[120][63:0];
 endtask
 
 function automatic logic db_defined(input logic [11:0] offset);
@@ -539,6 +547,22 @@ function automatic logic db_defined(input logic [11:0] offset);
     12'h010: return 1'b1;  // cq
     12'h018: return 1'b1;  // eq
     12'h020: return 1'b1;  // srq
+    12'h080: return 1'b1;  // push
+    12'h088: return 1'b1;  // push
+    12'h090: return 1'b1;  // push
+    12'h098: return 1'b1;  // push
+    12'h0a0: return 1'b1;  // push
+    12'h0a8: return 1'b1;  // push
+    12'h0b0: return 1'b1;  // push
+    12'h0b8: return 1'b1;  // push
+    12'h0c0: return 1'b1;  // push
+    12'h0c8: return 1'b1;  // push
+    12'h0d0: return 1'b1;  // push
+    12'h0d8: return 1'b1;  // push
+    12'h0e0: return 1'b1;  // push
+    12'h0e8: return 1'b1;  // push
+    12'h0f0: return 1'b1;  // push
+    12'h0f8: return 1'b1;  // push
     default: return 1'b0;
   endcase
 endfunction

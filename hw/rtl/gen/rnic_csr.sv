@@ -17,11 +17,11 @@
 //
 // clear_i returns all registers to their reset values and leaves bus transfers alone.
 //
-// Throughput: a write every 2 cycles, a read every 4. Latency: bvalid 2 cycles after the later of
-// AW and W (doorbells: 1 cycle after db_ready_i), rvalid 3 cycles after AR. Back-pressure: one
-// write and one read in flight; AW and W may come in any order and are taken without waiting for
-// each other; a doorbell that is not taken holds writes, never reads. Nothing toggles while the bus
-// is idle.
+// Throughput: a write every cycle, a read every 4. Latency: bvalid 2 cycles after the later of
+// AW and W (doorbells: 1 cycle after db_ready_i), rvalid 3 cycles after AR. Back-pressure: two
+// writes (one of them answered) and one read in flight; AW and W may come in any order and are
+// taken without waiting for each other; a doorbell that is not taken holds writes, never reads.
+// db_ready_i reaches awready and wready in the same cycle. Nothing toggles while the bus is idle.
 // Specification: hw/regs/csr.yaml and hw/regs/doorbell.yaml; AMBA AXI4-Lite (ARM IHI 0022).
 
 module rnic_csr
@@ -68,8 +68,8 @@ module rnic_csr
   function automatic logic [1:0] csr_map(input logic [12:0] word);
     if (word inside {
           13'h0000, 13'h0002, [13'h0004:13'h0005], [13'h0008:13'h0009], [13'h0010:13'h0012],
-          [13'h0020:13'h0025], [13'h0200:13'h0209], [13'h0210:13'h022d], [13'h0230:13'h0236],
-          [13'h0239:13'h023b], [13'h0240:13'h0257], [13'h0260:13'h0272]
+          [13'h0020:13'h0025], [13'h0200:13'h0209], [13'h0210:13'h0236], [13'h0239:13'h023b],
+          [13'h0240:13'h0257], [13'h0260:13'h0272]
         }) return 2'b11;
     if (word inside {
           13'h0001, 13'h0003, 13'h000a, 13'h0013, 13'h0028
@@ -81,13 +81,16 @@ module rnic_csr
   function automatic logic csr_wide(input logic [12:0] word);
     return word inside {
         13'h0008, [13'h0010:13'h0011], [13'h0020:13'h0025], [13'h0200:13'h0209],
-        [13'h0210:13'h022d], [13'h0230:13'h0236], [13'h0239:13'h023b], [13'h0240:13'h0257],
-        [13'h0260:13'h0272]
+        [13'h0210:13'h0236], [13'h0239:13'h023b], [13'h0240:13'h0257], [13'h0260:13'h0272]
     };
   endfunction
 
   function automatic logic db_hit(input logic [11:0] offset);
-    return offset inside {12'h000, 12'h008, 12'h010, 12'h018, 12'h020};
+    return offset inside {
+        12'h000, 12'h008, 12'h010, 12'h018, 12'h020, 12'h080, 12'h088, 12'h090, 12'h098, 12'h0a0,
+        12'h0a8, 12'h0b0, 12'h0b8, 12'h0c0, 12'h0c8, 12'h0d0, 12'h0d8, 12'h0e0, 12'h0e8, 12'h0f0,
+        12'h0f8
+    };
   endfunction
 
   // ---- write channel --------------------------------------------------------------------------
@@ -105,7 +108,7 @@ module rnic_csr
   logic [63:0] wr_mask;
   // verilator lint_on UNUSEDSIGNAL
 
-  assign wr_pending = aw_valid_q && w_valid_q && !b_valid_q;
+  assign wr_pending = aw_valid_q && w_valid_q && (!b_valid_q || s_axil_bready_i);
   assign wr_db = aw_addr_q[16];
   assign wr_db_ok = aw_db_hit_q && (&w_strb_q);
   always_comb begin
@@ -119,8 +122,8 @@ module rnic_csr
     assign wr_mask[8*i+:8] = {8{w_strb_q[i]}};
   end
 
-  assign s_axil_awready_o = !aw_valid_q;
-  assign s_axil_wready_o = !w_valid_q;
+  assign s_axil_awready_o = !aw_valid_q || wr_done;
+  assign s_axil_wready_o = !w_valid_q || wr_done;
   assign s_axil_bvalid_o = b_valid_q;
   assign s_axil_bresp_o = b_err_q ? RespSlvErr : RespOkay;
 
@@ -145,10 +148,10 @@ module rnic_csr
       w_valid_q <= 1'b0;
       b_valid_q <= 1'b0;
     end else begin
-      if (wr_done) aw_valid_q <= 1'b0;
-      else if (s_axil_awvalid_i) aw_valid_q <= 1'b1;
-      if (wr_done) w_valid_q <= 1'b0;
-      else if (s_axil_wvalid_i) w_valid_q <= 1'b1;
+      if (s_axil_awvalid_i) aw_valid_q <= 1'b1;
+      else if (wr_done) aw_valid_q <= 1'b0;
+      if (s_axil_wvalid_i) w_valid_q <= 1'b1;
+      else if (wr_done) w_valid_q <= 1'b0;
       if (wr_done) b_valid_q <= 1'b1;
       else if (s_axil_bready_i) b_valid_q <= 1'b0;
     end
@@ -603,6 +606,12 @@ module rnic_csr
         end
         4'hd: begin
           group5_q[63:0] <= hw2reg_i.tx_read_responses.count;
+        end
+        4'he: begin
+          group5_q[63:0] <= hw2reg_i.wqe_pushed.count;
+        end
+        4'hf: begin
+          group5_q[63:0] <= hw2reg_i.wqe_push_unused.count;
         end
         default: ;
       endcase

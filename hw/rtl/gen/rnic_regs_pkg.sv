@@ -10,7 +10,7 @@
 package rnic_regs_pkg;
 
   // Hash over the register map and the layouts, as in register layout_hash.
-  localparam logic [31:0] LayoutHash = 32'h1f88147c;
+  localparam logic [31:0] LayoutHash = 32'h26c7a07b;
 
   // ---- enums ----------------------------------------------------------------------------------
   // drop_reason: Verdict of the receive front end on one frame, in order of precedence: the first
@@ -225,7 +225,7 @@ package rnic_regs_pkg;
   localparam logic [16:0] CsrVersionOffset = 17'h00004;
   localparam logic [31:0] CsrVersionReset = 32'h1;
   localparam logic [16:0] CsrLayoutHashOffset = 17'h00008;
-  localparam logic [31:0] CsrLayoutHashReset = 32'h1f88147c;
+  localparam logic [31:0] CsrLayoutHashReset = 32'h26c7a07b;
   localparam logic [16:0] CsrCaps0Offset = 17'h00010;
   localparam logic [16:0] CsrCaps1Offset = 17'h00014;
   localparam logic [16:0] CsrClockOffset = 17'h00018;
@@ -298,6 +298,8 @@ package rnic_regs_pkg;
   localparam logic [16:0] CsrRxAtomicRequestsOffset = 17'h01158;
   localparam logic [16:0] CsrDuplicateRequestOffset = 17'h01160;
   localparam logic [16:0] CsrTxReadResponsesOffset = 17'h01168;
+  localparam logic [16:0] CsrWqePushedOffset = 17'h01170;
+  localparam logic [16:0] CsrWqePushUnusedOffset = 17'h01178;
   localparam logic [16:0] CsrTxReadRequestsOffset = 17'h01180;
   localparam logic [16:0] CsrTxAtomicRequestsOffset = 17'h01188;
   localparam logic [16:0] CsrImpliedNakSeqErrOffset = 17'h01190;
@@ -322,12 +324,15 @@ package rnic_regs_pkg;
   localparam logic [11:0] DbCqOffset = 12'h010;
   localparam logic [11:0] DbEqOffset = 12'h018;
   localparam logic [11:0] DbSrqOffset = 12'h020;
+  localparam logic [11:0] DbPushOffset = 12'h080;
+  localparam int unsigned DbPushCount = 16;
 
   // New work on a send queue.
   typedef struct packed {
     logic [15:0] rsvd_1;
     logic [15:0] pi;
-    logic [7:0]  rsvd_0;
+    logic [6:0]  rsvd_0;
+    logic        pushed;
     logic [23:0] qpn;
   } db_sq_t;
 
@@ -367,6 +372,15 @@ package rnic_regs_pkg;
     logic [23:0] srqn;
   } db_srq_t;
 
+  // Push window: a copy of a send WQE, all of it and from the first word on (8 words, or 16 in a
+  // queue of 128-byte WQEs), then the SQ doorbell of the same page with `pushed`. Saves the NIC the
+  // read of the WQE if nothing else of the queue is waiting; otherwise, or if the copy is not
+  // whole, not of this QP or not the newest WQE, it has no effect. Who shares a page writes window
+  // and doorbell under one lock.
+  typedef struct packed {
+    logic [63:0] data;
+  } db_push_t;
+
   // ---- layouts in host memory -----------------------------------------------------------------
   // Scatter/gather element.
   localparam int unsigned SgeBytes = 16;
@@ -389,24 +403,24 @@ package rnic_regs_pkg;
   // chosen at creation.
   localparam int unsigned WqeBytes = 128;
   typedef struct packed {
-    logic [255:0] rsvd_6;
+    logic [255:0] rsvd_5;
     sge_t [3:0]   sge;
-    logic [7:0]   rsvd_5;
+    logic [7:0]   rsvd_4;
     logic [23:0]  remote_qpn;
     logic [31:0]  rkey;
     logic [63:0]  remote_addr;
     logic [15:0]  ah;
     logic [15:0]  index;
-    logic [7:0]   rsvd_4;
+    logic [7:0]   rsvd_3;
     logic         bind_zero_based;
-    logic [2:0]   rsvd_3;
+    logic [2:0]   rsvd_2;
     logic         bind_remote_atomic;
     logic         bind_remote_read;
     logic         bind_remote_write;
-    logic         rsvd_2;
+    logic         rsvd_1;
     logic [15:0]  inline_len;
     logic [31:0]  imm;
-    logic [7:0]   rsvd_1;
+    logic [7:0]   qpn_low;
     logic [7:0]   num_sge;
     logic [3:0]   rsvd_0;
     logic         inline_data;
@@ -633,7 +647,7 @@ package rnic_regs_pkg;
   // Answer of query_device.
   localparam int unsigned DeviceCapsBytes = 64;
   typedef struct packed {
-    logic [31:0] rsvd_0;
+    logic [31:0] max_push;
     logic [31:0] max_rd_atomic;
     logic [31:0] num_srq;
     logic [31:0] num_ah;
@@ -935,6 +949,12 @@ package rnic_regs_pkg;
   } csr_hw2reg_tx_read_responses_t;
   typedef struct packed {
     logic [63:0] count;
+  } csr_hw2reg_wqe_pushed_t;
+  typedef struct packed {
+    logic [63:0] count;
+  } csr_hw2reg_wqe_push_unused_t;
+  typedef struct packed {
+    logic [63:0] count;
   } csr_hw2reg_tx_read_requests_t;
   typedef struct packed {
     logic [63:0] count;
@@ -1021,6 +1041,8 @@ package rnic_regs_pkg;
     csr_hw2reg_rx_atomic_requests_t    rx_atomic_requests;
     csr_hw2reg_duplicate_request_t     duplicate_request;
     csr_hw2reg_tx_read_responses_t     tx_read_responses;
+    csr_hw2reg_wqe_pushed_t            wqe_pushed;
+    csr_hw2reg_wqe_push_unused_t       wqe_push_unused;
     csr_hw2reg_tx_read_requests_t      tx_read_requests;
     csr_hw2reg_tx_atomic_requests_t    tx_atomic_requests;
     csr_hw2reg_implied_nak_seq_err_t   implied_nak_seq_err;

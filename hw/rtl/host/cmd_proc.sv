@@ -473,6 +473,7 @@ module cmd_proc
         d.num_srq = NumSrq;
         d.max_dest_rd_atomic = MaxDestRdAtomic;
         d.max_rd_atomic = MaxRdAtomic;
+        d.max_push = 32'd128;
         bits[HdrW+:$bits(d)] = d;
       end
       BodyMr: begin

@@ -49,6 +49,8 @@ module rnic_counters
   input  logic                       ev_stall_read_i,
   // requester
   input  logic [3:0]                 ev_wqe_i,
+  input  logic                       ev_push_i,
+  input  logic [1:0]                 ev_push_unused_i,
   input  logic                       ev_ack_i,
   input  logic                       ev_nak_i,
   input  logic                       ev_ghost_i,
@@ -206,6 +208,9 @@ module rnic_counters
         q.local_ack_timeout_err.count <= q.local_ack_timeout_err.count + 64'd1;
       if (ev_nak_seq_i) q.packet_seq_err.count <= q.packet_seq_err.count + 64'd1;
       if (ev_rnr_i) q.rnr_nak_retry_err.count <= q.rnr_nak_retry_err.count + 64'd1;
+      if (ev_push_i) q.wqe_pushed.count <= q.wqe_pushed.count + 64'd1;
+      if (ev_push_unused_i != 0)
+        q.wqe_push_unused.count <= q.wqe_push_unused.count + 64'(ev_push_unused_i);
       if (ev_again_i) q.tx_retransmits.count <= q.tx_retransmits.count + 64'd1;
 
       if (ev_tx_read_i) q.tx_read_requests.count <= q.tx_read_requests.count + 64'd1;

@@ -67,6 +67,8 @@ package rnic_pkg;
   localparam int unsigned NumRdClients = 5;
   localparam int unsigned NumWrClients = 5;
 
+  typedef logic [3:0] db_page_t;  // doorbell page
+
   // ---- QPN -----------------------------------------------------------------------------------
   function automatic logic qpn_in_range(input logic [23:0] qpn);
     return (qpn >> QpIdxW) == (QpnBase >> QpIdxW);

@@ -1,13 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // Reads WQEs from host memory: tickets in, one WQE after the other out, in order of the tickets.
+// A pushed WQE is read from its push window when its ticket is the oldest, and the window released.
 //
 // Every ticket is one AXI burst (at most 512 bytes, inside one 4 KiB page). Up to 16 are
 // outstanding; room for the answer is reserved in a ring buffer before the read is issued. A ticket that went
 // stale (its QP's fetch pointer was set back) is skipped and only its end is passed on.
 //
 // Throughput: a WQE of 64 bytes per 2 cycles at 512 bit, per 10 at 64 bit. Latency: last word of the WQE to
-// item_valid_o 3 cycles. Back-pressure: tickets wait while 16 are outstanding or the buffer
+// item_valid_o 3 cycles; at 512 bit 3 cycles from the ticket of a pushed WQE. Back-pressure: tickets wait while 16 are outstanding or the buffer
 // is reserved; items wait for item_ready_i.
 
 module wqe_fetch
@@ -31,6 +32,13 @@ module wqe_fetch
   input  logic [DataW-1:0] r_data_i,
   input  logic             r_last_i,
   input  logic             r_err_i,
+  // push windows
+  output logic             push_rd_en_o,
+  output db_page_t         push_page_o,
+  output logic [$clog2(1024/DataW)-1:0] push_row_o,
+  input  logic [DataW-1:0] push_data_i,
+  output logic             push_free_o,
+  output logic             push_used_o,  // with push_free_o: it was read
   // generation of the QP at the head
   output qp_idx_t          gen_qp_o,
   input  gen_t             gen_i,
@@ -59,7 +67,7 @@ module wqe_fetch
   logic [PtrW-1:0] reserved_q, wptr_q, rptr_q;
   logic [PtrW-1:0] tkt_words;
 
-  assign tkt_words = words(tkt_i.count, tkt_i.stride128);
+  assign tkt_words = tkt_i.pushed ? '0 : words(tkt_i.count, tkt_i.stride128);
   assign tkt_ready_o = !ar_valid_q && fifo_ready &&
                        PtrW'(reserved_q - rptr_q) <= PtrW'(BufWords - TicketWords);
   assign ar_valid_o = ar_valid_q;
@@ -73,7 +81,7 @@ module wqe_fetch
     end else begin
       if (ar_ready_i) ar_valid_q <= 1'b0;
       if (tkt_valid_i) begin
-        ar_valid_q <= 1'b1;
+        ar_valid_q <= !tkt_i.pushed;
         reserved_q <= reserved_q + tkt_words;
       end
     end
@@ -87,12 +95,12 @@ module wqe_fetch
 
   // ---- answers ------------------------------------------------------------------------------------
   logic read, burst_err_q, ev_axi_err_q;
-  logic [DataW:0] rdata;
+  logic [DataW:0] rdata, buf_rdata;
 
   rnic_ram #(.Width(DataW + 1), .Depth(BufWords)) u_buffer (
     .clk_i,
     .we_i(r_valid_i), .waddr_i(wptr_q[PtrW-2:0]), .wdata_i({r_err_i, r_data_i}),
-    .re_i(read), .raddr_i(rptr_q[PtrW-2:0]), .rdata_o(rdata)
+    .re_i(read), .raddr_i(rptr_q[PtrW-2:0]), .rdata_o(buf_rdata)
   );
 
   assign ev_axi_err_o = ev_axi_err_q;
@@ -133,20 +141,29 @@ module wqe_fetch
   logic item_valid_q, slot_free, skip_done, err_q;
   wqe_item_t item_q;
   logic [1023:0] wqe_q;
-  logic [PtrW-1:0] arrived;
-  logic pos_last;
+  logic [PtrW-1:0] arrived, head_words;
+  logic pos_last, fresh, loading;
 
   assign arrived = wptr_q - rptr_q;
   assign word_last = head.stride128 ? WordW'(1024 / DataW - 1) : WordW'(512 / DataW - 1);
   assign pos_last = 3'(pos_q) + 3'd1 == head.count;
   assign slot_free = (!item_valid_q || item_ready_i) && !(rd_q && rd_last_q);
-  assign read = state_q == LoadWords && slot_free && arrived != '0;
-  assign skip_done = state_q == LoadSkip && slot_free && arrived >= words(head.count, head.stride128);
+  assign fresh = head.gen == gen_i;
+  assign loading = state_q == LoadWords || (state_q == LoadStart && head_valid && fresh);
+  assign read = loading && slot_free && (head.pushed || arrived != '0);
+  assign head_words = head.pushed ? '0 : words(head.count, head.stride128);
+  assign skip_done = state_q == LoadSkip && slot_free && arrived >= head_words;
+  assign push_rd_en_o = read && head.pushed;
+  assign push_page_o = head.page;
+  assign push_row_o = word_q;
+  assign push_free_o = head_pop && head.pushed;
+  assign push_used_o = !skip_done;
+  assign rdata = head.pushed ? {1'b0, push_data_i} : buf_rdata;
   assign head_pop = (rd_q && rd_last_q && pos_last) || skip_done;
   assign item_valid_o = item_valid_q;
   assign item_o = item_q;
   assign item_wqe_o = wqe_q;
-  assign ev_wqe_o = tkt_valid_i ? 4'(tkt_i.count) : 4'd0;
+  assign ev_wqe_o = tkt_valid_i && !tkt_i.pushed ? 4'(tkt_i.count) : 4'd0;
 
   always_ff @(posedge clk_i) begin
     if (!rst_ni) begin
@@ -161,13 +178,13 @@ module wqe_fetch
       if (item_ready_i) item_valid_q <= 1'b0;
       rd_q <= read;
       rd_last_q <= read && word_q == word_last;
+      if (read) begin
+        if (!head.pushed) rptr_q <= rptr_q + 1'b1;
+        word_q <= word_q == word_last ? '0 : word_q + 1'b1;
+      end
       unique case (state_q)
-        LoadStart: if (head_valid) state_q <= head.gen == gen_i ? LoadWords : LoadSkip;
+        LoadStart: if (head_valid) state_q <= fresh ? LoadWords : LoadSkip;
         LoadWords: begin
-          if (read) begin
-            rptr_q <= rptr_q + 1'b1;
-            word_q <= word_q == word_last ? '0 : word_q + 1'b1;
-          end
           if (rd_q && rd_last_q) begin
             item_valid_q <= 1'b1;
             pos_q <= pos_last ? '0 : pos_q + 1'b1;
@@ -175,7 +192,7 @@ module wqe_fetch
           end
         end
         default: if (skip_done) begin
-          rptr_q <= rptr_q + words(head.count, head.stride128);
+          rptr_q <= rptr_q + head_words;
           item_valid_q <= 1'b1;
           state_q <= LoadStart;
         end
