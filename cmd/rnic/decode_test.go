@@ -168,46 +168,57 @@ func TestDecodeStdinAndPcapng(t *testing.T) {
 	require.True(t, json.Valid([]byte(out)))
 }
 
-func TestDecodeBadInput(t *testing.T) {
-	dir := t.TempDir()
+// TestBadCaptures: what decode and replay say of files that are no good.
+func TestBadCaptures(t *testing.T) {
 	whole, err := os.ReadFile(captures + "rxe61_ops_all.pcap")
 	require.NoError(t, err)
+	dir := t.TempDir()
 	cut := filepath.Join(dir, "cut.pcap")
 	require.NoError(t, os.WriteFile(cut, whole[:len(whole)-3], 0o644))
-
-	code, out, errOut := rnic(t, nil, "decode", cut)
-	require.Equal(t, exitFailed, code)
-	require.Contains(t, out, "32 frames")
-	require.Regexp(t, `cut.pcap: byte \d+: file ends inside the packet, 59 of 62 bytes are there`, errOut)
-	code, out, _ = rnic(t, nil, "decode", "--json", cut)
-	require.Equal(t, exitFailed, code)
-	require.True(t, json.Valid([]byte(out)))
-	require.Contains(t, out, "file ends inside")
-
-	code, _, errOut = rnic(t, []byte("no capture"), "decode", "-")
-	require.Equal(t, exitFailed, code)
-	require.Contains(t, errOut, "standard input: byte 0: neither pcap nor pcapng")
-	code, _, errOut = rnic(t, nil, "decode", filepath.Join(dir, "missing"))
-	require.Equal(t, exitFailed, code)
-	require.Contains(t, errOut, "no such file")
-
-	raw := bytes.Clone(whole)
-	raw[20] = 101
-	code, _, errOut = rnic(t, raw, "decode", "-")
-	require.Equal(t, exitFailed, code)
-	require.Contains(t, errOut, "link type 101")
-
-	for _, args := range [][]string{
-		{"decode"}, {"decode", "a", "b"}, {"decode", "--nonsense", "a"}, {"nonsense"}, {"decode", "--json", "-v", cut}, {"decode", "-c", "x", cut},
+	link := bytes.Clone(whole)
+	link[20] = 101
+	const ends = `byte \d+: file ends inside the packet, 59 of 62 bytes are there`
+	for _, c := range []struct {
+		name      string
+		in        []byte
+		args      []string
+		code      int
+		out, errs string // regular expressions
+	}{
+		{"cut", nil, []string{"decode", cut}, exitFailed, "32 frames", "cut.pcap: " + ends},
+		{"cut", nil, []string{"replay", cut}, exitFailed, "32 frames at 512 bit: RTL and codec agree on 32", "cut.pcap: " + ends},
+		{"cut, as JSON", nil, []string{"decode", "--json", cut}, exitFailed, ends, ends},
+		{"cut, as JSON", nil, []string{"replay", "--json", cut}, exitFailed, ends, ends},
+		{"no capture", []byte("no capture"), []string{"decode", "-"}, exitFailed, "", "standard input: byte 0: neither pcap nor pcapng"},
+		{"no capture", []byte("no capture"), []string{"replay", "-"}, exitFailed, "", "standard input: byte 0: neither pcap nor pcapng"},
+		{"no file", nil, []string{"decode", filepath.Join(dir, "missing")}, exitFailed, "", "no such file"},
+		{"no file", nil, []string{"replay", filepath.Join(dir, "missing")}, exitFailed, "", "no such file"},
+		{"link type", link, []string{"decode", "-"}, exitFailed, "", "link type 101"},
+		{"link type", link, []string{"replay", "-"}, exitFailed, "", "link type 101"},
+		{"usage", nil, []string{"nonsense"}, exitUsage, "^$", "--help"},
+		{"usage", nil, []string{"decode"}, exitUsage, "^$", "--help"},
+		{"usage", nil, []string{"replay"}, exitUsage, "^$", "--help"},
+		{"usage", nil, []string{"decode", "a", "b"}, exitUsage, "^$", "--help"},
+		{"usage", nil, []string{"replay", "a", "b"}, exitUsage, "^$", "--help"},
+		{"usage", nil, []string{"decode", "--nonsense", "a"}, exitUsage, "^$", "--help"},
+		{"usage", nil, []string{"replay", "--nonsense", "a"}, exitUsage, "^$", "--help"},
+		{"usage", nil, []string{"decode", "--json", "-v", cut}, exitUsage, "^$", "--help"},
+		{"usage", nil, []string{"replay", "--json", "-v", cut}, exitUsage, "^$", "--help"},
+		{"usage", nil, []string{"decode", "-c", "x", cut}, exitUsage, "^$", "--help"},
+		{"usage", nil, []string{"replay", "--width", "99", cut}, exitUsage, "^$", "--help"},
+		{"help", nil, []string{"decode", "--help"}, 0, "--strict", "^$"},
+		{"help", nil, []string{"replay", "--help"}, 0, "--strict", "^$"},
 	} {
-		code, out, errOut = rnic(t, nil, args...)
-		require.Equal(t, exitUsage, code, "%v: %s", args, errOut)
-		require.Empty(t, out)
-		require.Contains(t, errOut, "--help")
+		t.Run(c.args[0]+" "+c.name, func(t *testing.T) {
+			code, out, errOut := rnic(t, c.in, c.args...)
+			require.Equal(t, c.code, code, errOut)
+			require.Regexp(t, c.out, out)
+			require.Regexp(t, c.errs, errOut)
+			if c.code == exitFailed && c.args[1] == "--json" {
+				require.True(t, json.Valid([]byte(out)), out)
+			}
+		})
 	}
-	code, out, _ = rnic(t, nil, "decode", "--help")
-	require.Zero(t, code)
-	require.Contains(t, out, "--strict")
 }
 
 // TestDecodeGarbage: no frame upsets the printers.

@@ -154,6 +154,8 @@ type DatagramConfig struct {
 	QKey    uint32 // that received packets must have; of the GSI QP: 0 means GSIQKey
 	PathMTU MTU    // largest message sent; 0: MTU1024
 	PSN     uint32 // first PSN sent, 24 bits
+	// PKeyIndex names the partition, see QPAttr.
+	PKeyIndex int
 }
 
 // GSIQKey is the Q_Key of QP1.
@@ -168,12 +170,12 @@ func (qp *QP) Start(cfg DatagramConfig) error {
 		cfg.PathMTU = MTU1024
 	}
 	for _, step := range [...]QPAttr{
-		{State: Of(StateInit), QKey: &cfg.QKey},
+		{State: Of(StateInit), QKey: &cfg.QKey, PKeyIndex: &cfg.PKeyIndex},
 		{State: Of(StateRTR), PathMTU: &cfg.PathMTU},
 		{State: Of(StateRTS), SQPSN: &cfg.PSN},
 	} {
 		if qp.cfg.Type == TypeRawPacket {
-			step.QKey, step.PathMTU, step.SQPSN = nil, nil, nil
+			step.QKey, step.PathMTU, step.SQPSN, step.PKeyIndex = nil, nil, nil, nil
 		}
 		if err := qp.Modify(step); err != nil {
 			return err

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"net"
 	"net/netip"
+	"slices"
 	"sync"
 	"sync/atomic"
 
@@ -21,6 +22,9 @@ type Config struct {
 	// NoPush makes work requests be read from memory always; otherwise one that is posted alone goes to the device together
 	// with its doorbell, which saves the read.
 	NoPush bool
+	// PKeys is the P_Key table: partitions that QPs may be put into, by their index. Bit 15: full member. nil: the default
+	// partition, 0xffff.
+	PKeys []uint16
 }
 
 // DeviceAttr tells what a device offers. Corresponds to struct ibv_device_attr.
@@ -48,6 +52,7 @@ type DeviceAttr struct {
 	// MaxPush is the number of bytes of a WQE that goes to the device with its doorbell; 0: none.
 	MaxPush  int
 	MaxFrame int // longest Ethernet frame in bytes, without FCS
+	MaxPKeys int // entries of the P_Key table
 }
 
 // Device is an open RNIC.
@@ -98,6 +103,16 @@ func NewDevice(p pcie.Device, cfg Config) (*Device, error) {
 	if !cfg.Addr.IsValid() {
 		return nil, &Error{Verb: verb, Attr: "Addr", Err: ErrInvalid, Hint: "give the port an IPv4 or IPv6 address"}
 	}
+	if len(cfg.PKeys) == 0 {
+		cfg.PKeys = []uint16{defaultPKey}
+	}
+	for _, k := range cfg.PKeys {
+		if k&^pkeyFull == 0 {
+			return nil, &Error{Verb: verb, Attr: "PKeys", Got: fmt.Sprintf("0x%04x", k), Err: ErrInvalid,
+				Hint: "a partition's number is not 0 (IBTA 10.9.1)"}
+		}
+	}
+	cfg.PKeys = slices.Clone(cfg.PKeys)
 	d := &Device{p: p, csr: p.Region(pcie.BARRegisters), db: p.Region(pcie.BARDoorbells), cfg: cfg,
 		pds: map[uint32]*PD{}, cqs: map[uint32]*CQ{}}
 	if magic := d.csr.Load32(regs.IDOffset); magic != idMagic {
@@ -126,6 +141,7 @@ func NewDevice(p pcie.Device, cfg Config) (*Device, error) {
 	if err := d.queryDevice(); err != nil {
 		return nil, errors.Join(err, d.cmd.stop(d))
 	}
+	d.attr.MaxPKeys = len(cfg.PKeys)
 	d.qps = make([]atomic.Pointer[QP], d.attr.MaxQP)
 	d.variants = make([]uint8, d.attr.MaxMR)
 	d.qpn.limit = uint32(d.attr.MaxQP)
@@ -144,6 +160,9 @@ func NewDevice(p pcie.Device, cfg Config) (*Device, error) {
 }
 
 const (
+	defaultPKey = 0xffff
+	pkeyFull    = 1 << 15 // full member of the partition
+
 	idMagic    = 0x434e524f // "ORNC"
 	resetMagic = 0x52535421 // "RST!", see register `reset`
 	ctrlEnable = 1 << 0
@@ -174,6 +193,14 @@ func (d *Device) PCIe() pcie.Device { return d.p }
 
 // GID is the port's address as a GID. Corresponds to ibv_query_gid(3).
 func (d *Device) GID() GID { return GIDFromAddr(d.cfg.Addr) }
+
+// PKey gives an entry of the P_Key table. Corresponds to ibv_query_pkey(3).
+func (d *Device) PKey(index int) (uint16, error) {
+	if index < 0 || index >= len(d.cfg.PKeys) {
+		return 0, &Error{Verb: "query_pkey", Attr: "PKeyIndex", Got: index, Limit: fmt.Sprintf("0 to %d", len(d.cfg.PKeys)-1), Err: ErrLimit}
+	}
+	return d.cfg.PKeys[index], nil
+}
 
 // MAC is the port's Ethernet address.
 func (d *Device) MAC() net.HardwareAddr { return d.cfg.MAC }

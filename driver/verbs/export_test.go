@@ -38,13 +38,6 @@ func RingRQ(d *Device, qpn uint32, pi uint16) {
 	d.db.Store64(regs.RQDoorbellOffset, regs.RQDoorbell{QPN: qpn, PI: pi}.Encode())
 }
 
-// SetPKey gives a QP in RESET another P_Key than the default partition's.
-func SetPKey(qp *QP, pkey uint16) {
-	qp.mu.Lock()
-	defer qp.mu.Unlock()
-	qp.ctx.PKey = pkey
-}
-
 // RawCreateEQ sends a CREATE_EQ for ring memory that the test looks after.
 func RawCreateEQ(d *Device, eqn uint32, ctx regs.EQContext) error {
 	var body [regs.EQContextSize]byte
@@ -110,3 +103,16 @@ func RawDestroySRQ(d *Device, srqn uint32) error {
 
 // ClearEvents clears sticky events.
 func ClearEvents(d *Device, bits uint32) { d.csr.Store32(regs.EventsOffset, bits) }
+
+// PKeyOf asks the device for the P_Key of a QP.
+func PKeyOf(qp *QP) uint16 {
+	qp.mu.Lock()
+	defer qp.mu.Unlock()
+	var body [regs.QPContextSize]byte
+	if err := qp.pd.dev.cmd.execute(qp.pd.dev, "query_qp", regs.CmdOpcodeQueryQP, qp.qpn, nil, body[:]); err != nil {
+		panic(err)
+	}
+	var c regs.QPContext
+	c.Unmarshal(body[:])
+	return c.PKey
+}

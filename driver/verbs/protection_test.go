@@ -28,6 +28,8 @@ type arena struct {
 	qps    map[string]*verbs.QP
 	by     roce.Headers // of the bystander's connection
 	byPSN  uint32
+	// of QPs that join connects
+	pkeyIndex int
 }
 
 const (
@@ -107,7 +109,7 @@ func newArena(t *testing.T, width int) *arena {
 func (a *arena) join(qp *verbs.QP, qpn uint32, mtu verbs.MTU) {
 	a.t.Helper()
 	attrs := []verbs.QPAttr{
-		{State: verbs.Of(verbs.StateInit), Access: verbs.Of(allRemote)},
+		{State: verbs.Of(verbs.StateInit), Access: verbs.Of(allRemote), PKeyIndex: &a.pkeyIndex},
 		{State: verbs.Of(verbs.StateRTR), PathMTU: &mtu, DestQPN: &qpn, RQPSN: verbs.Of(uint32(wirePSN)),
 			AH:          &verbs.AHAttr{DGID: verbs.GIDFromAddr(netip.MustParseAddr("192.0.2.2")), DMAC: net.HardwareAddr{2, 0, 0, 0, 0, 2}},
 			MinRNRTimer: verbs.Of(uint8(wireRNR)), MaxDestRdAtomic: verbs.Of(uint8(4))},
@@ -388,7 +390,7 @@ func attacks() []attack {
 	limited := one("P_Key 0x7fff, both limited members", 0, nil, "pkey", false, field(func(h *roce.Headers) { h.PKey = 0x7fff }))
 	do := limited.do
 	limited.do = func(a *arena) {
-		verbs.SetPKey(a.qp, 0x7fff)
+		a.pkeyIndex = 1
 		a.again()
 		for i := range 2 {
 			a.recv(uint64(i), a.mrs["receive"].SGE(1000*i, 300))

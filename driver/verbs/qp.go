@@ -126,7 +126,7 @@ func (pd *PD) CreateQP(cfg QPConfig) (*QP, error) {
 	}
 	qp.dma, qp.ring, qp.wrid = dma, dma.Bytes()[:slots*qp.stride], make([]uint64, slots)
 	qp.ctx = regs.QPContext{State: regs.QPStateReset, QPType: regs.QPType(cfg.Type), PathMTU: regs.MTUM1024, PD: pd.id,
-		SendCQN: cfg.SendCQ.cqn, RecvCQN: cfg.RecvCQ.cqn, PKey: 0xffff,
+		SendCQN: cfg.SendCQ.cqn, RecvCQN: cfg.RecvCQ.cqn, PKey: d.cfg.PKeys[0],
 		SQAddr: dma.IOVA(), LogSQSize: qp.logSQ, SQStride128: qp.stride == 128}
 	if cfg.GSI {
 		qp.ctx.GSI, qp.ctx.QKey = true, GSIQKey
@@ -385,6 +385,9 @@ type QPAttr struct {
 	MaxRdAtomic     *uint8
 	MaxDestRdAtomic *uint8
 	QKey            *uint32 // UD: that received packets must have
+	// PKeyIndex names the partition by its place in Config.PKeys; packets go out with that P_Key, and those that come in must
+	// be of the partition, from a full member if this port is a limited one (IBTA 10.9.3). nil in RESET to INIT: 0.
+	PKeyIndex *int
 }
 
 // Of gives a pointer to v, for the fields of QPAttr.
@@ -405,15 +408,16 @@ const (
 	attrMaxRdAtomic
 	attrMaxDestRdAtomic
 	attrQKey
+	attrPKeyIndex
 )
 
 var attrNames = [...]string{"Access", "PathMTU", "DestQPN", "RQPSN", "SQPSN", "AH", "MinRNRTimer", "Timeout",
-	"RetryCnt", "RNRRetry", "MaxRdAtomic", "MaxDestRdAtomic", "QKey"}
+	"RetryCnt", "RNRRetry", "MaxRdAtomic", "MaxDestRdAtomic", "QKey", "PKeyIndex"}
 
 func (a *QPAttr) mask() (m uint) {
 	for i, set := range [...]bool{a.Access != nil, a.PathMTU != nil, a.DestQPN != nil, a.RQPSN != nil, a.SQPSN != nil,
 		a.AH != nil, a.MinRNRTimer != nil, a.Timeout != nil, a.RetryCnt != nil, a.RNRRetry != nil,
-		a.MaxRdAtomic != nil, a.MaxDestRdAtomic != nil, a.QKey != nil} {
+		a.MaxRdAtomic != nil, a.MaxDestRdAtomic != nil, a.QKey != nil, a.PKeyIndex != nil} {
 		if set {
 			m |= 1 << i
 		}
@@ -443,8 +447,8 @@ type transitionTable map[transition]struct{ required, optional uint }
 var transitionsOf = map[QPType]transitionTable{TypeRC: rcTransitions, TypeUC: ucTransitions, TypeUD: udTransitions, TypeRawPacket: rawTransitions}
 
 var rcTransitions = transitionTable{
-	{StateReset, StateInit}: {attrAccess, 0},
-	{StateInit, StateInit}:  {0, attrAccess},
+	{StateReset, StateInit}: {attrAccess, attrPKeyIndex},
+	{StateInit, StateInit}:  {0, attrAccess | attrPKeyIndex},
 	{StateInit, StateRTR}: {attrPathMTU | attrDestQPN | attrRQPSN | attrAH | attrMinRNRTimer | attrMaxDestRdAtomic,
 		attrAccess},
 	{StateRTR, StateRTS}: {attrSQPSN | attrTimeout | attrRetryCnt | attrRNRRetry | attrMaxRdAtomic,
@@ -455,8 +459,8 @@ var rcTransitions = transitionTable{
 }
 
 var ucTransitions = transitionTable{
-	{StateReset, StateInit}: {attrAccess, 0},
-	{StateInit, StateInit}:  {0, attrAccess},
+	{StateReset, StateInit}: {attrAccess, attrPKeyIndex},
+	{StateInit, StateInit}:  {0, attrAccess | attrPKeyIndex},
 	{StateInit, StateRTR}:   {attrPathMTU | attrDestQPN | attrRQPSN | attrAH, attrAccess},
 	{StateRTR, StateRTS}:    {attrSQPSN, attrAccess},
 	{StateRTS, StateRTS}:    {0, attrAccess},
@@ -465,8 +469,8 @@ var ucTransitions = transitionTable{
 }
 
 var udTransitions = transitionTable{
-	{StateReset, StateInit}: {attrQKey, 0},
-	{StateInit, StateInit}:  {0, attrQKey},
+	{StateReset, StateInit}: {attrQKey, attrPKeyIndex},
+	{StateInit, StateInit}:  {0, attrQKey | attrPKeyIndex},
 	{StateInit, StateRTR}:   {0, attrQKey | attrPathMTU},
 	{StateRTR, StateRTS}:    {attrSQPSN, attrQKey},
 	{StateRTS, StateRTS}:    {0, attrQKey},
@@ -515,6 +519,9 @@ func (qp *QP) Modify(attr QPAttr) error {
 		}
 	}
 	old := qp.ctx
+	if from == StateReset && to == StateInit && attr.PKeyIndex == nil {
+		attr.PKeyIndex = Of(0)
+	}
 	if err := qp.apply(&attr); err != nil {
 		qp.ctx = old
 		return err
@@ -594,6 +601,13 @@ func (qp *QP) apply(a *QPAttr) error {
 	set(&c.MaxRdAtomic, a.MaxRdAtomic)
 	set(&c.MaxDestRdAtomic, a.MaxDestRdAtomic)
 	set(&c.QKey, a.QKey)
+	if a.PKeyIndex != nil {
+		pkeys := qp.pd.dev.cfg.PKeys
+		if *a.PKeyIndex < 0 || *a.PKeyIndex >= len(pkeys) {
+			return &Error{Verb: "modify_qp", Attr: "PKeyIndex", Got: *a.PKeyIndex, Limit: fmt.Sprintf("0 to %d", len(pkeys)-1), Err: ErrLimit}
+		}
+		c.PKey = pkeys[*a.PKeyIndex]
+	}
 	if a.AH != nil {
 		return qp.applyAH(a.AH)
 	}
@@ -653,6 +667,8 @@ type ConnectConfig struct {
 	Access  Access
 	PSN     uint32 // first PSN this side sends
 	AH      AHAttr // DGID and DMAC are taken from Remote
+	// PKeyIndex names the partition, see QPAttr.
+	PKeyIndex int
 	// Timeout is the transport timer, 4.096 us * 2^Timeout, 0: none; nil: 14. RetryCnt and RNRRetry bound the
 	// repetitions without progress, RNRRetry 7: no bound; nil: 7.
 	Timeout, RetryCnt, RNRRetry *uint8
@@ -682,7 +698,7 @@ func (qp *QP) Connect(peer Remote, cfg ConnectConfig) error {
 	ah := cfg.AH
 	ah.DGID, ah.DMAC = peer.GID, peer.MAC
 	for _, step := range [...]QPAttr{
-		{State: Of(StateInit), Access: &cfg.Access},
+		{State: Of(StateInit), Access: &cfg.Access, PKeyIndex: &cfg.PKeyIndex},
 		{State: Of(StateRTR), PathMTU: &cfg.PathMTU, DestQPN: &peer.QPN, RQPSN: &peer.PSN, AH: &ah,
 			MinRNRTimer: Of(uint8(12)), MaxDestRdAtomic: orDefault(cfg.MaxDestRdAtomic, uint8(qp.pd.dev.attr.MaxQPRdAtom))},
 		{State: Of(StateRTS), SQPSN: &cfg.PSN, Timeout: orDefault(cfg.Timeout, 14), RetryCnt: orDefault(cfg.RetryCnt, 7), RNRRetry: orDefault(cfg.RNRRetry, 7),

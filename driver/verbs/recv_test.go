@@ -52,7 +52,8 @@ func newWire(t *testing.T, width int, qcfg verbs.QPConfig, mtu verbs.MTU, tune f
 	w.port = w.eng.AddPort("peer")
 	_, err = w.eng.Connect(nic, w.port, fabric.Config{Latency: 500 * simtime.Nanosecond})
 	require.NoError(t, err)
-	w.dev, err = verbs.NewDevice(nic.Device(), verbs.Config{MAC: net.HardwareAddr{2, 0, 0, 0, 0, 1}, Addr: netip.MustParseAddr("192.0.2.1")})
+	w.dev, err = verbs.NewDevice(nic.Device(), verbs.Config{MAC: net.HardwareAddr{2, 0, 0, 0, 0, 1}, Addr: netip.MustParseAddr("192.0.2.1"),
+		PKeys: []uint16{0xffff, 0x7fff}})
 	require.NoError(t, err)
 	w.pd, err = w.dev.AllocPD()
 	require.NoError(t, err)

@@ -23,6 +23,7 @@ type Config struct {
 	Seed  uint64 // of the simulation; 0: 1
 	// NoPush: work requests are always read from memory.
 	NoPush bool
+	PKeys  []uint16 // P_Key table of both devices; nil: the default
 	// CQSize is the number of completions that the hosts' CQs hold; 0: 4096.
 	CQSize int
 	// Sim changes the simulation before it is built.
@@ -79,6 +80,7 @@ func open(dev *cosim.Device, i int, cfg Config) (*Host, error) {
 		Addr: netip.AddrFrom4([4]byte{192, 0, 2, byte(1 + i)}), // TEST-NET-1, RFC 5737
 	}
 	vcfg.NoPush = cfg.NoPush
+	vcfg.PKeys = cfg.PKeys
 	if cfg.IPv6 {
 		vcfg.Addr = netip.MustParseAddr(fmt.Sprintf("2001:db8::%d", 1+i)) // RFC 3849
 	}
