@@ -23,6 +23,7 @@ import (
 	"github.com/openrnic/openrnic/cosim/fabric"
 	"github.com/openrnic/openrnic/cosim/model"
 	"github.com/openrnic/openrnic/cosim/simtime"
+	"github.com/openrnic/openrnic/driver/pcie"
 	"github.com/openrnic/openrnic/driver/regs"
 	"github.com/openrnic/openrnic/driver/roce"
 	"github.com/openrnic/openrnic/driver/verbs"
@@ -124,6 +125,8 @@ var benchParts = []struct {
 	{"goodput", func(b *benchmark) error { return b.traffic(trafficCases()...) }},
 	{"goodput", func(b *benchmark) error { return b.lossy(512) }},
 	{"rate", func(b *benchmark) error { return b.smallMessages(512) }},
+	{"rate", func(b *benchmark) error { return b.sendRate(512, 8, 0) }},
+	{"rate", func(b *benchmark) error { return b.sendRate(512, 1, 0) }},
 	{"rate", func(b *benchmark) error { return b.parserRate(512, 40) }},
 	{"rate", func(b *benchmark) error { return b.parserRate(64, 0) }},
 	{"latency", func(b *benchmark) error { return b.latency(512) }},
@@ -531,6 +534,118 @@ func receiveSpaced(width int, spacing uint64, good bool) (taken bool, perFrame f
 		return false, 0, err
 	}
 	return right == frames, float64(last-first) / (frames - 1), dev.Close()
+}
+
+// sendRate finds the closest spacing at which 64-byte SENDs, spread over QPs whose receives are posted, are all taken: the
+// rate of the receive path with its reads of receive WQEs, its writes of payload and CQEs, and its acknowledges.
+func (b *benchmark) sendRate(width, qps int, goal float64) error {
+	for spacing := uint64(2); ; spacing++ {
+		perMessage, err := receiveSends(width, qps, spacing)
+		if err != nil {
+			return err
+		}
+		if perMessage > 0 {
+			b.add(fmt.Sprintf("RX, 64 B SENDs, %d QPs, %d bit", qps, width), 1e6/float64(model.DefaultConfig(width).ClockPS)/perMessage, "Mpps", goal)
+			return nil
+		}
+		if spacing == 256 {
+			return fmt.Errorf("bench: %d-bit receive path loses SENDs even every %d cycles", width, spacing)
+		}
+	}
+}
+
+// receiveSends sends 64-byte SENDs that many cycles apart to QPs in turn. It gives the cycles from one receive completion to the
+// next on average, 0 if the NIC had no room for a frame.
+func receiveSends(width, qps int, spacing uint64) (perMessage float64, err error) {
+	const messages = 2048
+	lib, err := model.OpenWidth(width, "")
+	if err != nil {
+		return 0, err
+	}
+	e := cosim.NewEngine(cosim.Config{})
+	defer e.Close()
+	cfg := model.DefaultConfig(width)
+	cfg.LinkMbps = 0 // the link is not what is measured
+	nic, err := e.AddNIC("dut", lib, cfg)
+	if err != nil {
+		return 0, err
+	}
+	port := e.AddPort("source")
+	if _, err := e.Connect(port, nic, fabric.Config{Latency: cosim.DefaultLatency}); err != nil {
+		return 0, err
+	}
+	mac := net.HardwareAddr{2, 0, 0, 0, 0, 1}
+	h := roce.Headers{DMAC: [6]byte(mac), SMAC: [6]byte{2, 0, 0, 0, 0, 2}, TTL: 64, SrcPort: 0xc000, Opcode: 0x04, PKey: 0xffff, AckReq: true,
+		SrcIP: verbs.GIDFromAddr(netip.MustParseAddr("192.0.2.2")), DstIP: verbs.GIDFromAddr(netip.MustParseAddr("192.0.2.1"))}
+	dev, err := verbs.NewDevice(nic.Device(), verbs.Config{MAC: mac, Addr: netip.MustParseAddr("192.0.2.1")})
+	if err != nil {
+		return 0, err
+	}
+	pd, err := dev.AllocPD()
+	if err != nil {
+		return 0, err
+	}
+	cq, err := dev.CreateCQ(2 * messages)
+	if err != nil {
+		return 0, err
+	}
+	mr, err := pd.AllocMR(4096, verbs.AccessLocalWrite)
+	if err != nil {
+		return 0, err
+	}
+	numbers := make([]uint32, qps)
+	recvs := make([]verbs.RecvWR, messages/qps)
+	for i := range recvs {
+		recvs[i].SGEs = []verbs.SGE{mr.SGE(0, 64)}
+	}
+	for i := range numbers {
+		qp, err := pd.CreateQP(verbs.QPConfig{SendCQ: cq, RecvCQ: cq, MaxSendWR: 1, MaxRecvWR: len(recvs)})
+		if err != nil {
+			return 0, err
+		}
+		if err := qp.Connect(verbs.Remote{QPN: 0x100, GID: h.SrcIP, MAC: net.HardwareAddr(h.SMAC[:])}, verbs.ConnectConfig{}); err != nil {
+			return 0, err
+		}
+		if _, err := qp.PostRecv(recvs...); err != nil {
+			return 0, err
+		}
+		numbers[i] = qp.QPN()
+	}
+	if err := e.Advance(20 * simtime.Microsecond); err != nil {
+		return 0, err
+	}
+	start := e.Now() + simtime.Microsecond
+	for i := range messages / qps * qps {
+		h.DestQP, h.PSN = numbers[i%qps], uint32(i/qps)
+		frame, err := h.Build(make([]byte, 64), nil)
+		if err != nil {
+			return 0, err
+		}
+		if err := port.Send(frame, start+simtime.Time(uint64(i)*spacing*uint64(cfg.ClockPS)), false); err != nil {
+			return 0, err
+		}
+	}
+	var first, last uint64
+	wcs := make([]verbs.WC, 64)
+	for done, deadline := 0, e.Now()+simtime.Millisecond; done < messages/qps*qps; {
+		n, err := cq.Poll(wcs)
+		if err != nil {
+			return 0, err
+		}
+		for i := range wcs[:n] {
+			if err := wcs[i].Err(); err != nil {
+				return 0, err
+			}
+			if done++; done == 1 {
+				first = wcs[i].Timestamp
+			}
+			last = wcs[i].Timestamp
+		}
+		if e.Now() > deadline || dev.PCIe().Region(pcie.BARRegisters).Load64(regs.RxDropOffset+8*uint64(regs.DropReasonOverflow)) > 0 {
+			return 0, nil
+		}
+	}
+	return float64(last-first) / float64(messages/qps*qps-1), nil
 }
 
 // ackFrame is a minimum RoCEv2 frame: an RC acknowledge over IPv4, for a QP that does not exist.
