@@ -61,7 +61,7 @@ func TestPerfLatency(t *testing.T) {
 	inline := perfJSON(t, "write-lat", "-n", "50", "-I", "32").Results[0]
 	send := perfJSON(t, "send-lat", "-n", "50").Results[0]
 	require.Equal(t, 2, write.MsgSize)
-	require.InDelta(t, 1.97, *write.Typical, 0.1, "the latency of rnic bench")
+	require.InDelta(t, 1.47, *write.Typical, 0.1, "the latency of rnic bench")
 	require.Less(t, *inline.Typical, *write.Typical-0.4, "no payload read of 500 ns")
 	require.Greater(t, *send.Typical, *write.Typical)
 	uc := perfJSON(t, "send-lat", "-n", "50", "-c", "UC").Results[0]

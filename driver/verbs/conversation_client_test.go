@@ -225,7 +225,7 @@ func (s *client) request(frame []byte, got *roce.Packet, at simtime.Time) {
 	}
 	why := "rxe sent nothing more"
 	if s.m < len(s.want) {
-		why = s.same(frame, got, s.want[s.m])
+		why = s.differ(frame, got, s.want[s.m])
 	}
 	s.t.Fatalf("the NIC sends %s: %s", say(got), why)
 }
@@ -233,9 +233,9 @@ func (s *client) request(frame []byte, got *roce.Packet, at simtime.Time) {
 // inPlace tells that the request comes where it was recorded, or where a difference allows it.
 func (s *client) inPlace(frame []byte, got *roce.Packet, again bool) bool {
 	// what rxe repeated although the acknowledge was there
-	for again && s.m < len(s.want) && s.restart(s.m) && s.same(frame, got, s.want[s.m]) != "" && s.needless() {
+	for again && s.m < len(s.want) && s.restart(s.m) && s.differ(frame, got, s.want[s.m]) != "" && s.needless() {
 	}
-	if s.m < len(s.want) && s.same(frame, got, s.want[s.m]) == "" {
+	if s.m < len(s.want) && s.differ(frame, got, s.want[s.m]) == "" {
 		s.m++
 		return true
 	}
@@ -294,19 +294,6 @@ func (s *client) unlike(frame []byte, got *roce.Packet, r *rxetest.Request) stri
 		l = append(l, fmt.Sprintf("payload of %d bytes is not that of the operation (%d)", got.PayloadLen, len(payload)))
 	}
 	return strings.Join(l, "; ")
-}
-
-// same compares a request with a recorded one. AckReq may be set where rxe does not.
-func (s *client) same(frame []byte, got *roce.Packet, want *rxetest.Packet) string {
-	why := s.differ(frame, got, want)
-	if why != "" && got.AckReq && !want.AckReq {
-		as := *got
-		as.AckReq = false
-		if s.differ(frame, &as, want) == "" && s.allow("ack-request") {
-			return ""
-		}
-	}
-	return why
 }
 
 // restart tells that a recorded request does not follow the one before it.

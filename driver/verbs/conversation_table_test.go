@@ -19,8 +19,6 @@ var differences = []difference{
 		"a SEND longer than the receive is an invalid request (IBTA 9.7.5.2.2 table, C9-155); rxe says remote operational error"},
 	{"status local QP operation error", "server", []string{"*_err_recv_too_small*"}, false,
 		"the receive completes with a local length error (IBTA 11.6.2); rxe says local QP operation error"},
-	{"ack-request", "client", []string{"*"}, false,
-		"a requester may set AckReq on any request (IBTA 9.7.7.1); this NIC sets it at the end of a turn too"},
 	{"runs-on", "client", []string{"*"}, false,
 		"the NIC sends faster than rxe did: it is further when the response takes it back"},
 	{"reserved-aeth", "client", []string{"*_serve_nak40", "*_serve_nak5f", "*_serve_nak80", "*_serve_naka0", "*_serve_nakff", "*_serve_nak6[45]", "*_serve_nak7f"}, false,
