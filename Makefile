@@ -12,7 +12,7 @@ RTL := $(wildcard hw/rtl/*/*.sv hw/rtl/*.sv hw/rtl/*.f)
 DEMO_FLAGS ?=
 
 .DEFAULT_GOAL := help
-.PHONY: help tools lib demo soak test test-go test-rtl lint lint-rtl lint-go generate check-generated bench synth-check clean
+.PHONY: help tools lib demo soak test test-go test-rtl lint lint-rtl lint-go generate check-generated bench synth-check area coverage clean
 
 help: ## this list
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 20
@@ -68,6 +68,15 @@ bench: lib build/rnic ## performance table and build/bench.json
 synth-check: ## elaborate the RTL in Yosys with the slang front end, both widths
 	@.ci/tools.sh synth
 	@hw/synth/check.sh
+
+area: ## LUTs, flip-flops, memories and logic depth by module, in Yosys (AREA=-update writes docs/area.md, -check only what changed)
+	@.ci/tools.sh synth
+	@$(GO) run ./cmd/area $(AREA)
+
+coverage: tools ## lines and branches that the unit benches run, by file (COVERAGE=toggle: signals as well)
+	@for tb in $(sort $(notdir $(basename $(wildcard hw/tb/*_tb.sv)))); do \
+	  for w in $(WIDTHS); do echo $$tb $$w; done; done | COVERAGE=$(or $(COVERAGE),1) xargs -P $$(nproc) -n 2 hw/tb/run.sh
+	@$(GO) run ./cmd/coverage -v
 
 clean: ## remove build/
 	rm -rf build

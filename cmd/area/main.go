@@ -1,0 +1,424 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// Command area estimates what rnic_core takes of an FPGA, without vendor tools: Yosys maps it module by module, for
+// an ECP5 at 64 bit and an UltraScale+ at 512 bit. It prints LUTs, flip-flops, memories and the longest paths in
+// levels of logic, and writes build/area.json.
+//
+//	area            everything (netlists of modules that did not change are kept in build/area)
+//	area -update    the same; then writes docs/area.md and hw/synth/baseline.json
+//	area -check     maps only the modules that differ from hw/synth/baseline.json and prints what grew or shrank
+package main
+
+import (
+	"bytes"
+	"compress/gzip"
+	"encoding/json"
+	"errors"
+	"flag"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"runtime"
+	"sort"
+	"strings"
+	"sync"
+	"time"
+)
+
+const (
+	workDir      = "build/area"
+	reportPath   = "build/area.json"
+	baselinePath = "hw/synth/baseline.json"
+	docsPath     = "docs/area.md"
+	topModule    = "rnic_core"
+)
+
+// A flow is a width of the datapath and a family to map it to.
+type flow struct {
+	Name  string
+	Title string
+	Width int
+	// script maps the modules that have been read.
+	script string
+	bram   string // what a BRAM is
+}
+
+var flows = []flow{
+	{
+		Name: "ecp5", Title: "64 bit, ECP5 (LUT4)", Width: 64, bram: "18 Kb",
+		script: `read_verilog -lib -specify +/ecp5/cells_sim.v +/ecp5/cells_bb.v
+synth_ecp5 -noflatten -noabc9 -run coarse:check
+`,
+	},
+	{
+		Name: "xcup", Title: "512 bit, UltraScale+ (LUT6)", Width: 512, bram: "36 Kb",
+		script: `read_verilog -lib -specify +/xilinx/cells_sim.v
+synth_xilinx -family xcup -noiopad -noclkbuf -run prepare:check
+`,
+	},
+}
+
+func main() {
+	update := flag.Bool("update", false, "write "+docsPath+" and "+baselinePath)
+	check := flag.Bool("check", false, "map only the modules that differ from "+baselinePath)
+	only := flag.String("flow", "", "only this flow: ecp5 or xcup")
+	jobs := flag.Int("j", runtime.NumCPU(), "Yosys processes at a time (up to 2 GB of memory each)")
+	flag.Parse()
+	if err := run(*update, *check, *only, *jobs); err != nil {
+		fmt.Fprintln(os.Stderr, "area:", err)
+		os.Exit(1)
+	}
+}
+
+func run(update, check bool, only string, jobs int) error {
+	if update && (check || only != "") {
+		return errors.New("-update goes with neither -check nor -flow: the baseline is made of everything")
+	}
+	if out, err := exec.Command("hw/synth/yosys.sh").CombinedOutput(); err != nil {
+		return fmt.Errorf("no Yosys: %w\n%s", err, out)
+	}
+	var base *report
+	if text, err := os.ReadFile(baselinePath); err == nil {
+		base = &report{}
+		if err := json.Unmarshal(text, base); err != nil {
+			return fmt.Errorf("%s: %w", baselinePath, err)
+		}
+	} else if check {
+		return fmt.Errorf("nothing to compare with: %w (make it with go run ./cmd/area -update)", err)
+	}
+	rep := &report{Flows: map[string]*flowReport{}}
+	for _, f := range flows {
+		if only != "" && f.Name != only {
+			continue
+		}
+		var old *flowReport
+		if base != nil {
+			old = base.Flows[f.Name]
+		}
+		start := time.Now()
+		fr, err := f.run(jobs, check, old)
+		if err != nil {
+			return fmt.Errorf("%s: %w", f.Title, err)
+		}
+		rep.Flows[f.Name] = fr
+		if !check {
+			fr.print(os.Stdout, f)
+		}
+		fmt.Printf("%s: %d modules mapped in %d s, %d known\n", f.Title, fr.mapped, int(time.Since(start).Seconds()),
+			len(fr.Modules)-fr.mapped)
+	}
+	if base != nil {
+		compare(os.Stdout, base, rep)
+	}
+	if check {
+		return rep.bad()
+	}
+	if err := writeJSON(reportPath, rep); err != nil {
+		return err
+	}
+	if update {
+		if err := rep.stamp(); err != nil {
+			return err
+		}
+		var doc bytes.Buffer
+		rep.document(&doc)
+		if err := os.WriteFile(docsPath, doc.Bytes(), 0o644); err != nil {
+			return fmt.Errorf("write documentation: %w", err)
+		}
+		if err := writeJSON(baselinePath, rep); err != nil {
+			return err
+		}
+	}
+	return rep.bad()
+}
+
+func writeJSON(path string, v any) error {
+	text, err := json.MarshalIndent(v, "", " ")
+	if err != nil {
+		return fmt.Errorf("%s: %w", path, err)
+	}
+	if err := os.WriteFile(path, append(text, '\n'), 0o644); err != nil {
+		return fmt.Errorf("write report: %w", err)
+	}
+	return nil
+}
+
+// yosys runs a script, which it keeps with its output in the work folder.
+func yosys(name, script string, inputs ...string) (log []byte, err error) {
+	path := filepath.Join(workDir, name+".ys")
+	if err := os.WriteFile(path, []byte(script), 0o644); err != nil {
+		return nil, fmt.Errorf("write Yosys script: %w", err)
+	}
+	cmd := exec.Command("hw/synth/yosys.sh", append([]string{path}, inputs...)...)
+	log, err = cmd.CombinedOutput()
+	log = regexp.MustCompile("\x1b\\[[0-9;]*m").ReplaceAll(log, nil)
+	logPath := filepath.Join(workDir, name+".log")
+	if werr := os.WriteFile(logPath, log, 0o644); werr != nil {
+		return nil, fmt.Errorf("write Yosys log: %w", werr)
+	}
+	if err != nil {
+		why := regexp.MustCompile(`(?m)^.*ERROR.*$`).Find(log)
+		return nil, fmt.Errorf("Yosys script %s: %w: %s (log: %s)", path, err, why, logPath)
+	}
+	return log, nil
+}
+
+// elaborate reads the sources at one width.
+func elaborate(width int) (map[string]*sourceModule, error) {
+	list, err := os.ReadFile("hw/rtl/rnic.f")
+	if err != nil {
+		return nil, fmt.Errorf("list of sources: %w", err)
+	}
+	args := fmt.Sprintf("read_slang --threads 1 --keep-hierarchy --top %s -G DataW=%d -Y .sv", topModule, width)
+	for _, line := range strings.Split(string(list), "\n") {
+		if strings.HasPrefix(line, "-y ") || strings.HasSuffix(line, ".sv") && !strings.HasPrefix(line, "+") {
+			args += " " + line
+		}
+	}
+	name := fmt.Sprintf("rnic_core_w%d", width)
+	il := filepath.Join(workDir, name+".il")
+	script := fmt.Sprintf("%s hw/rtl/%s.sv\nhierarchy -check -top %s\nproc\nopt_expr\nopt_clean\nwrite_rtlil %s\n", args, topModule, topModule, il)
+	if _, err := yosys(name, script); err != nil {
+		return nil, err
+	}
+	text, err := os.Open(il)
+	if err != nil {
+		return nil, fmt.Errorf("elaborated design: %w", err)
+	}
+	defer text.Close()
+	return readRTLIL(text)
+}
+
+// A mapped module is kept in build/area under its hash.
+type mapped struct {
+	Netlist  *netlist
+	Memories map[string]string // what they became
+}
+
+func cachePath(f flow, hash string) string { return filepath.Join(workDir, f.Name+"-"+hash+".json.gz") }
+
+func loadMapped(path string) (*mapped, error) {
+	file, err := os.Open(path)
+	if err != nil {
+		return nil, err
+	}
+	defer file.Close()
+	z, err := gzip.NewReader(file)
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", path, err)
+	}
+	m := &mapped{}
+	if err := json.NewDecoder(z).Decode(m); err != nil {
+		return nil, fmt.Errorf("%s: %w (delete it)", path, err)
+	}
+	return m, nil
+}
+
+func (f flow) run(jobs int, check bool, old *flowReport) (*flowReport, error) {
+	if err := os.MkdirAll(workDir, 0o755); err != nil {
+		return nil, fmt.Errorf("work folder: %w", err)
+	}
+	tool, err := os.ReadFile("hw/synth/package.json")
+	if err != nil {
+		return nil, fmt.Errorf("version of Yosys: %w", err)
+	}
+	modules, err := elaborate(f.Width)
+	if err != nil {
+		return nil, err
+	}
+	isModule := func(name string) bool { return modules[name] != nil }
+	hashes := map[string]string{}
+	known := map[string]bool{} // hashes in the baseline
+	if check && old != nil {
+		for _, m := range old.Modules {
+			known[m.Hash] = true
+		}
+	}
+	var todo []*sourceModule
+	queued := map[string]bool{}
+	for _, name := range sortedKeys(modules) {
+		h := modules[name].hash(modules, string(tool)+f.script)
+		hashes[name] = h
+		_, err := os.Stat(cachePath(f, h))
+		if err != nil && !known[h] && !queued[h] {
+			queued[h] = true
+			todo = append(todo, modules[name])
+		}
+	}
+	if err := f.synthesise(todo, modules, hashes, jobs); err != nil {
+		return nil, err
+	}
+
+	rep := &flowReport{Modules: map[string]*moduleReport{}, mapped: len(todo)}
+	nets := map[string]*mapped{}
+	for name, h := range hashes {
+		m, err := loadMapped(cachePath(f, h))
+		if err != nil {
+			if check && errors.Is(err, os.ErrNotExist) {
+				continue
+			}
+			return nil, err
+		}
+		nets[name] = m
+	}
+	var visit func(module, path string) error
+	visit = func(module, path string) error {
+		m := modules[module]
+		mr := &moduleReport{Module: definition(module), Hash: hashes[module]}
+		rep.Modules[path] = mr
+		if n := nets[module]; n != nil {
+			own, err := n.Netlist.count(isModule)
+			if err != nil {
+				return fmt.Errorf("module %s: %w", module, err)
+			}
+			mr.Own = own
+			mr.Depth = newGraph(n.Netlist, nil, isModule).depth()
+			for _, mem := range m.memories {
+				mem.Mapped = n.Memories[mem.Name]
+				if mem.Mapped == "" {
+					mem.Mapped = "FF"
+				}
+				mr.Memories = append(mr.Memories, mem)
+			}
+		} else {
+			for _, was := range old.Modules {
+				if was.Hash == mr.Hash {
+					*mr = *was
+				}
+			}
+		}
+		for _, c := range m.children {
+			if err := visit(c.module, join(path, c.instance)); err != nil {
+				return err
+			}
+		}
+		return nil
+	}
+	if err := visit(topModule, ""); err != nil {
+		return nil, err
+	}
+	rep.total()
+	if !check {
+		g := newGraph(nets[topModule].Netlist, func(name string) *netlist { return nets[name].Netlist }, isModule)
+		rep.Loops = g.loops
+		rep.paths(g.paths())
+	}
+	return rep, nil
+}
+
+var memoryMapping = regexp.MustCompile(`(?m)^mapping memory (\S+) via (\S+)$`)
+
+// synthesise maps modules in a few Yosys processes and puts the netlists into the cache.
+func (f flow) synthesise(todo []*sourceModule, modules map[string]*sourceModule, hashes map[string]string, jobs int) error {
+	sort.Slice(todo, func(i, j int) bool { return len(todo[i].text) > len(todo[j].text) })
+	// as many modules to a process as cost little beside starting it
+	var batches [][]*sourceModule
+	var sizes []int
+	for _, m := range todo {
+		k := len(batches) - 1
+		if k < 0 || sizes[k]+len(m.text) > 40000 {
+			batches, sizes = append(batches, nil), append(sizes, 0)
+			k++
+		}
+		batches[k] = append(batches[k], m)
+		sizes[k] += len(m.text)
+	}
+	work := make(chan int, len(batches))
+	for i := range batches {
+		work <- i
+	}
+	close(work)
+	errs := make(chan error, jobs)
+	var wg sync.WaitGroup
+	for range jobs {
+		wg.Add(1)
+		go func() {
+			defer wg.Done()
+			for i := range work {
+				if err := f.batch(fmt.Sprintf("%s_%d", f.Name, i), batches[i], modules, hashes); err != nil {
+					errs <- err
+					return
+				}
+			}
+		}()
+	}
+	wg.Wait()
+	close(errs)
+	return <-errs
+}
+
+func (f flow) batch(name string, batch []*sourceModule, modules map[string]*sourceModule, hashes map[string]string) error {
+	in := map[string]bool{}
+	var il bytes.Buffer
+	for _, m := range batch {
+		in[m.Name] = true
+		for _, line := range m.text {
+			il.WriteString(line + "\n")
+		}
+	}
+	for _, m := range batch {
+		for _, c := range m.children {
+			if !in[c.module] {
+				in[c.module] = true
+				il.WriteString(strings.Join(modules[c.module].stub, "\n") + "\n")
+			}
+		}
+	}
+	ilPath, jsonPath := filepath.Join(workDir, name+".il"), filepath.Join(workDir, name+".json")
+	if err := os.WriteFile(ilPath, il.Bytes(), 0o644); err != nil {
+		return fmt.Errorf("write RTLIL: %w", err)
+	}
+	start := time.Now()
+	log, err := yosys(name, "read_rtlil "+ilPath+"\n"+f.script+"blackbox =A:whitebox\nwrite_json "+jsonPath+"\n", ilPath)
+	if err != nil {
+		return err
+	}
+	fmt.Fprintf(os.Stderr, "%s: %d modules in %d s, the largest %s\n", name, len(batch), int(time.Since(start).Seconds()), batch[0].Name)
+	text, err := os.ReadFile(jsonPath)
+	if err != nil {
+		return fmt.Errorf("netlist: %w", err)
+	}
+	os.Remove(jsonPath)
+	var design struct{ Modules map[string]*netlist }
+	if err := json.Unmarshal(text, &design); err != nil {
+		return fmt.Errorf("netlist of %s: %w", name, err)
+	}
+	memories := map[string]string{}
+	for _, m := range memoryMapping.FindAllSubmatch(log, -1) {
+		memories[string(m[1])] = strings.Trim(string(m[2]), "$_")
+	}
+	for _, m := range batch {
+		out := mapped{Netlist: design.Modules[m.Name], Memories: map[string]string{}}
+		if out.Netlist == nil {
+			return fmt.Errorf("Yosys wrote no module %s (log: %s)", m.Name, filepath.Join(workDir, name+".log"))
+		}
+		for _, mem := range m.memories {
+			if to, ok := memories[m.Name+"."+mem.Name]; ok {
+				out.Memories[mem.Name] = to
+			}
+		}
+		var z bytes.Buffer
+		w := gzip.NewWriter(&z)
+		if err := json.NewEncoder(w).Encode(out); err != nil {
+			return fmt.Errorf("netlist of %s: %w", m.Name, err)
+		}
+		if err := w.Close(); err != nil {
+			return fmt.Errorf("netlist of %s: %w", m.Name, err)
+		}
+		if err := os.WriteFile(cachePath(f, hashes[m.Name]), z.Bytes(), 0o644); err != nil {
+			return fmt.Errorf("keep netlist: %w", err)
+		}
+	}
+	return nil
+}
+
+func sortedKeys[V any](m map[string]V) []string {
+	keys := make([]string, 0, len(m))
+	for k := range m {
+		keys = append(keys, k)
+	}
+	sort.Strings(keys)
+	return keys
+}
