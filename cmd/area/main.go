@@ -6,16 +6,20 @@
 //
 //	area            everything (netlists of modules that did not change are kept in build/area)
 //	area -update    the same; then writes docs/area.md and hw/synth/baseline.json
+//	area -top NAME  one module and those inside, prints only
 //	area -check     maps only the modules that differ from hw/synth/baseline.json and prints what grew or shrank
 package main
 
 import (
 	"bytes"
 	"compress/gzip"
+	"crypto/sha256"
+	"encoding/hex"
 	"encoding/json"
 	"errors"
 	"flag"
 	"fmt"
+	"io/fs"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -64,17 +68,21 @@ func main() {
 	update := flag.Bool("update", false, "write "+docsPath+" and "+baselinePath)
 	check := flag.Bool("check", false, "map only the modules that differ from "+baselinePath)
 	only := flag.String("flow", "", "only this flow: ecp5 or xcup")
+	top := flag.String("top", topModule, "map this module and those inside")
 	jobs := flag.Int("j", runtime.NumCPU(), "Yosys processes at a time (up to 2 GB of memory each)")
 	flag.Parse()
-	if err := run(*update, *check, *only, *jobs); err != nil {
+	if err := run(*update, *check, *only, *top, *jobs); err != nil {
 		fmt.Fprintln(os.Stderr, "area:", err)
 		os.Exit(1)
 	}
 }
 
-func run(update, check bool, only string, jobs int) error {
-	if update && (check || only != "") {
-		return errors.New("-update goes with neither -check nor -flow: the baseline is made of everything")
+func run(update, check bool, only, top string, jobs int) error {
+	if update && (check || only != "" || top != topModule) {
+		return errors.New("-update goes without -check, -flow and -top: the baseline is made of everything")
+	}
+	if check && top != topModule {
+		return errors.New("-check goes without -top: the baseline is that of " + topModule)
 	}
 	if out, err := exec.Command("hw/synth/yosys.sh").CombinedOutput(); err != nil {
 		return fmt.Errorf("no Yosys: %w\n%s", err, out)
@@ -98,7 +106,7 @@ func run(update, check bool, only string, jobs int) error {
 			old = base.Flows[f.Name]
 		}
 		start := time.Now()
-		fr, err := f.run(jobs, check, old)
+		fr, err := f.run(top, jobs, check, old)
 		if err != nil {
 			return fmt.Errorf("%s: %w", f.Title, err)
 		}
@@ -108,6 +116,9 @@ func run(update, check bool, only string, jobs int) error {
 		}
 		fmt.Printf("%s: %d modules mapped in %d s, %d known\n", f.Title, fr.mapped, int(time.Since(start).Seconds()),
 			len(fr.Modules)-fr.mapped)
+	}
+	if top != topModule {
+		return rep.bad()
 	}
 	if base != nil {
 		compare(os.Stdout, base, rep)
@@ -166,22 +177,46 @@ func yosys(name, script string, inputs ...string) (log []byte, err error) {
 }
 
 // elaborate reads the sources at one width.
-func elaborate(width int) (map[string]*sourceModule, error) {
+func elaborate(top string, width int) (map[string]*sourceModule, error) {
 	list, err := os.ReadFile("hw/rtl/rnic.f")
 	if err != nil {
 		return nil, fmt.Errorf("list of sources: %w", err)
 	}
-	args := fmt.Sprintf("read_slang --threads 1 --keep-hierarchy --top %s -G DataW=%d -Y .sv", topModule, width)
+	files, err := filepath.Glob("hw/rtl/*/" + top + ".sv")
+	if top == topModule {
+		files = []string{"hw/rtl/" + top + ".sv"}
+	}
+	if err != nil || len(files) != 1 {
+		return nil, fmt.Errorf("no module %s in hw/rtl", top)
+	}
+	args := "read_slang --threads 1 --keep-hierarchy -Y .sv --top " + top
+	source, err := os.ReadFile(files[0])
+	if err != nil {
+		return nil, fmt.Errorf("source of %s: %w", top, err)
+	}
+	if regexp.MustCompile(`(?m)^ *parameter .*\bDataW\b`).Match(source) {
+		args += fmt.Sprintf(" -G DataW=%d", width)
+	}
 	for _, line := range strings.Split(string(list), "\n") {
 		if strings.HasPrefix(line, "-y ") || strings.HasSuffix(line, ".sv") && !strings.HasPrefix(line, "+") {
 			args += " " + line
 		}
 	}
-	name := fmt.Sprintf("rnic_core_w%d", width)
+	name := fmt.Sprintf("%s_w%d", top, width)
 	il := filepath.Join(workDir, name+".il")
-	script := fmt.Sprintf("%s hw/rtl/%s.sv\nhierarchy -check -top %s\nproc\nopt_expr\nopt_clean\nwrite_rtlil %s\n", args, topModule, topModule, il)
-	if _, err := yosys(name, script); err != nil {
+	script := fmt.Sprintf("%s %s\nhierarchy -check -top %s\nproc\nopt_expr\nopt_clean\nwrite_rtlil %s\n", args, files[0], top, il)
+	stamp, err := sourceStamp(script)
+	if err != nil {
 		return nil, err
+	}
+	stampPath := il + ".stamp"
+	if have, err := os.ReadFile(stampPath); err != nil || string(have) != stamp {
+		if _, err := yosys(name, script); err != nil {
+			return nil, err
+		}
+		if err := os.WriteFile(stampPath, []byte(stamp), 0o644); err != nil {
+			return nil, fmt.Errorf("elaborated design: %w", err)
+		}
 	}
 	text, err := os.Open(il)
 	if err != nil {
@@ -189,6 +224,30 @@ func elaborate(width int) (map[string]*sourceModule, error) {
 	}
 	defer text.Close()
 	return readRTLIL(text)
+}
+
+// sourceStamp is another one when a source, the script or the version of Yosys is.
+func sourceStamp(script string) (string, error) {
+	h := sha256.New()
+	h.Write([]byte(script))
+	for _, root := range []string{"hw/rtl", "hw/synth/package.json"} {
+		err := filepath.WalkDir(root, func(path string, d fs.DirEntry, err error) error {
+			if err != nil || d.IsDir() {
+				return err
+			}
+			text, err := os.ReadFile(path)
+			if err != nil {
+				return err
+			}
+			fmt.Fprintf(h, "%s %d\n", path, len(text))
+			h.Write(text)
+			return nil
+		})
+		if err != nil {
+			return "", fmt.Errorf("sources: %w", err)
+		}
+	}
+	return hex.EncodeToString(h.Sum(nil)), nil
 }
 
 // A mapped module is kept in build/area under its hash.
@@ -216,7 +275,7 @@ func loadMapped(path string) (*mapped, error) {
 	return m, nil
 }
 
-func (f flow) run(jobs int, check bool, old *flowReport) (*flowReport, error) {
+func (f flow) run(top string, jobs int, check bool, old *flowReport) (*flowReport, error) {
 	if err := os.MkdirAll(workDir, 0o755); err != nil {
 		return nil, fmt.Errorf("work folder: %w", err)
 	}
@@ -224,7 +283,7 @@ func (f flow) run(jobs int, check bool, old *flowReport) (*flowReport, error) {
 	if err != nil {
 		return nil, fmt.Errorf("version of Yosys: %w", err)
 	}
-	modules, err := elaborate(f.Width)
+	modules, err := elaborate(top, f.Width)
 	if err != nil {
 		return nil, err
 	}
@@ -296,12 +355,12 @@ func (f flow) run(jobs int, check bool, old *flowReport) (*flowReport, error) {
 		}
 		return nil
 	}
-	if err := visit(topModule, ""); err != nil {
+	if err := visit(top, ""); err != nil {
 		return nil, err
 	}
 	rep.total()
 	if !check {
-		g := newGraph(nets[topModule].Netlist, func(name string) *netlist { return nets[name].Netlist }, isModule)
+		g := newGraph(nets[top].Netlist, func(name string) *netlist { return nets[name].Netlist }, isModule)
 		rep.Loops = g.loops
 		rep.paths(g.paths())
 	}

@@ -120,7 +120,7 @@ func through(p path) string {
 	for _, h := range p.Through {
 		name := h.Module
 		if name == "" {
-			name = topModule
+			name = "(top)"
 		}
 		s = append(s, fmt.Sprintf("%s %d", name, h.Levels))
 	}

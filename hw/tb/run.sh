@@ -16,7 +16,7 @@ exe=V$name
 if [ -n "${COVERAGE:-}" ]; then
   out=build/coverage/$name.w$width
   exe=Vtb
-  how=(--cc --exe --build --prefix Vtb --coverage-line --coverage-user "$PWD/hw/tb/coverage.cpp")
+  how=(--cc --exe --build --prefix Vtb --coverage-line --coverage-user "$PWD/hw/tb/coverage.cpp" -MAKEFLAGS OPT_FAST=-O0) # compiling costs more than running
   [ "$COVERAGE" != toggle ] || how+=(--coverage-toggle)
 fi
 # Verilator's run-time library is the same for every bench
