@@ -59,7 +59,12 @@ synth_ecp5 -noflatten -noabc9 -run coarse:check
 	{
 		Name: "xcup", Title: "512 bit, UltraScale+ (LUT6)", Width: 512, bram: "36 Kb",
 		script: `read_verilog -lib -specify +/xilinx/cells_sim.v
-synth_xilinx -family xcup -noiopad -noclkbuf -run prepare:check
+synth_xilinx -family xcup -noiopad -noclkbuf -run prepare:map_memory
+memory_libmap -lib +/xilinx/lutrams_xcu.txt -lib +/xilinx/brams_xcu.txt
+techmap -map hw/synth/xcup_ram.v
+techmap -map +/xilinx/lutrams_xc5v_map.v
+techmap -map +/xilinx/brams_xcu_map.v
+synth_xilinx -family xcup -noiopad -noclkbuf -run map_ffram:check
 `,
 	},
 }
@@ -171,7 +176,7 @@ func yosys(name, script string, inputs ...string) (log []byte, err error) {
 	}
 	if err != nil {
 		why := regexp.MustCompile(`(?m)^.*ERROR.*$`).Find(log)
-		return nil, fmt.Errorf("Yosys script %s: %w: %s (log: %s)", path, err, why, logPath)
+		return nil, fmt.Errorf("script %s: %w: %s (log: %s)", path, err, why, logPath)
 	}
 	return log, nil
 }
@@ -451,7 +456,7 @@ func (f flow) batch(name string, batch []*sourceModule, modules map[string]*sour
 	for _, m := range batch {
 		out := mapped{Netlist: design.Modules[m.Name], Memories: map[string]string{}}
 		if out.Netlist == nil {
-			return fmt.Errorf("Yosys wrote no module %s (log: %s)", m.Name, filepath.Join(workDir, name+".log"))
+			return fmt.Errorf("no module %s in what Yosys wrote (log: %s)", m.Name, filepath.Join(workDir, name+".log"))
 		}
 		for _, mem := range m.memories {
 			if to, ok := memories[m.Name+"."+mem.Name]; ok {
