@@ -60,7 +60,7 @@ synth_ecp5 -noflatten -noabc9 -run coarse:check
 		Name: "xcup", Title: "512 bit, UltraScale+ (LUT6)", Width: 512, bram: "36 Kb",
 		script: `read_verilog -lib -specify +/xilinx/cells_sim.v
 synth_xilinx -family xcup -noiopad -noclkbuf -run prepare:map_memory
-memory_libmap -lib +/xilinx/lutrams_xcu.txt -lib +/xilinx/brams_xcu.txt
+memory_libmap -logic-cost-rom 0.015625 -lib +/xilinx/lutrams_xcu.txt -lib +/xilinx/brams_xc4v.txt -D HAS_SIZE_36 -D HAS_MIXWIDTH_SDP -D HAS_ADDRCE
 techmap -map hw/synth/xcup_ram.v
 techmap -map +/xilinx/lutrams_xc5v_map.v
 techmap -map +/xilinx/brams_xcu_map.v
