@@ -311,7 +311,7 @@ func (f flow) run(top string, jobs int, check bool, old *flowReport) (*flowRepor
 			todo = append(todo, modules[name])
 		}
 	}
-	if err := f.synthesise(todo, modules, hashes, jobs); err != nil {
+	if err := f.synthesise(top, todo, modules, hashes, jobs); err != nil {
 		return nil, err
 	}
 
@@ -375,7 +375,7 @@ func (f flow) run(top string, jobs int, check bool, old *flowReport) (*flowRepor
 var memoryMapping = regexp.MustCompile(`(?m)^mapping memory (\S+) via (\S+)$`)
 
 // synthesise maps modules in a few Yosys processes and puts the netlists into the cache.
-func (f flow) synthesise(todo []*sourceModule, modules map[string]*sourceModule, hashes map[string]string, jobs int) error {
+func (f flow) synthesise(top string, todo []*sourceModule, modules map[string]*sourceModule, hashes map[string]string, jobs int) error {
 	sort.Slice(todo, func(i, j int) bool { return len(todo[i].text) > len(todo[j].text) })
 	// as many modules to a process as cost little beside starting it
 	var batches [][]*sourceModule
@@ -401,7 +401,7 @@ func (f flow) synthesise(todo []*sourceModule, modules map[string]*sourceModule,
 		go func() {
 			defer wg.Done()
 			for i := range work {
-				if err := f.batch(fmt.Sprintf("%s_%d", f.Name, i), batches[i], modules, hashes); err != nil {
+				if err := f.batch(fmt.Sprintf("%s_%s_%d", f.Name, top, i), batches[i], modules, hashes); err != nil {
 					errs <- err
 					return
 				}
