@@ -12,7 +12,7 @@ RTL := $(wildcard hw/rtl/*/*.sv hw/rtl/*.sv hw/rtl/*.f)
 DEMO_FLAGS ?=
 
 .DEFAULT_GOAL := help
-.PHONY: help tools lib demo soak test test-go test-rtl lint lint-rtl lint-go generate check-generated bench synth-check area coverage clean
+.PHONY: help tools lib demo soak test test-go test-rtl lint lint-rtl lint-go generate check-generated bench synth-check area coverage formal formal-mutants clean
 
 help: ## this list
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 20
@@ -77,6 +77,14 @@ coverage: tools ## lines and branches that the unit benches run, by file (COVERA
 	@for tb in $(sort $(notdir $(basename $(wildcard hw/tb/*_tb.sv)))); do \
 	  for w in $(WIDTHS); do echo $$tb $$w; done; done | COVERAGE=$(or $(COVERAGE),1) xargs -P $$(nproc) -n 2 hw/tb/run.sh
 	@$(GO) run ./cmd/coverage -v
+
+formal: ## prove what hw/formal/table.go lists (docs/formal.md)
+	@.ci/tools.sh formal
+	@$(GO) run ./hw/formal
+
+formal-mutants: ## plant a defect at a time: every proof must find its own
+	@.ci/tools.sh formal
+	@$(GO) run ./hw/formal -mutants
 
 clean: ## remove build/
 	rm -rf build

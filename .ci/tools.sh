@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
-# Makes sure that what the build needs is there: .ci/tools.sh [build|test|synth]
+# Makes sure that what the build needs is there: .ci/tools.sh [build|test|synth|formal]
 # Installs missing Debian/Ubuntu packages (as root, or through sudo when it asks for no password); without
 # permission it prints the exact line to run and stops. Does nothing, fast, when everything is there.
 set -euo pipefail
@@ -17,12 +17,15 @@ have ccache || need+=(ccache)
 have verilator || need+=(verilator)
 [ -e /usr/include/zlib.h ] || need+=(zlib1g-dev)
 [ -e /etc/ssl/certs/ca-certificates.crt ] || need+=(ca-certificates)
-if [ "$level" != build ]; then
+if [ "$level" = test ]; then
   have tshark || need+=(tshark)
 fi
-if [ "$level" = synth ]; then
+if [ "$level" = synth ] || [ "$level" = formal ]; then
   have node || need+=(nodejs)
   have npm || need+=(npm)
+fi
+if [ "$level" = formal ]; then
+  have berkeley-abc || have yosys-abc || need+=(berkeley-abc)
 fi
 
 # Go: 1.21 and newer fetch the toolchain that go.mod names by themselves; older ones are replaced by the

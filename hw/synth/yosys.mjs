@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Runs a Yosys script in the WebAssembly build: node yosys.mjs NPM_DIR SCRIPT [FILE...] (from the top of the repository).
-// The build sees only the files it is given: hw/, the script and FILEs, all at their paths. What the script writes
+// The build sees only the files it is given: hw/, the script and FILEs (or folders), all at their paths. What the script writes
 // below build/ (into the script's folder or a FILE's) is written there.
 import { readFileSync, readdirSync, statSync, writeFileSync } from "node:fs";
 import { createRequire } from "node:module";
@@ -27,7 +27,7 @@ for (const path of [script, ...inputs]) {
   const name = parts.pop();
   let dir = files;
   for (const part of parts) dir = dir[part] ??= {};
-  dir[name] = readFileSync(path);
+  dir[name] = statSync(path).isDirectory() ? tree(path) : readFileSync(path);
 }
 
 // save writes the files below dir that the script made or changed.

@@ -403,7 +403,13 @@ module rnic_csr_tb
       if (r_hs) e++;
     end
     if (n < 38 || e < 9) $fatal(1, "%0d writes and %0d reads in 40 cycles", n, e);
-    {awvalid, wvalid, arvalid} = '0;
+    // what is offered is offered until it is taken
+    while (awvalid || wvalid || arvalid) begin
+      if (aw_hs) awvalid = 0;
+      if (w_hs) wvalid = 0;
+      if (ar_hs) arvalid = 0;
+      @(negedge clk);
+    end
     repeat (8) @(negedge clk);
     {bready, rready} = '0;
 

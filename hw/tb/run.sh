@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
 # Builds and runs one unit test bench: hw/tb/run.sh NAME WIDTH   (hw/tb/NAME.sv, parameter DataW=WIDTH)
+# AXI and stream ports of the design have their protocol checkers (hw/tb/checks.sv).
 # A bench with a Go program hw/tb/vec/NAME gets that program's output as +vec=FILE.
 # With COVERAGE=1 the bench counts lines and branches and leaves build/coverage/NAME.wWIDTH/coverage.dat; COVERAGE=toggle
 # counts toggles of signals as well.
@@ -27,7 +28,7 @@ if [ ! -x "$out/$exe" ] || [ "$(cat "$out/stamp" 2>/dev/null)" != "$stamp" ]; th
   grep -v '^//' hw/rtl/rnic.f > "$out/rnic.f"
   verilator "${how[@]}" --timing --assert -Wall -Wno-fatal -Wno-DECLFILENAME -Wno-UNUSED -Wno-BLKSEQ -Wno-WIDTH -Wno-SYNCASYNCNET \
     --unroll-count 1024 -j 1 --x-assign unique --x-initial unique -CFLAGS -O1 \
-    -GDataW="$width" --top-module "$name" --Mdir "$out" -y hw/tb -f "$out/rnic.f" "$src" \
+    -GDataW="$width" --top-module "$name" --Mdir "$out" -y hw/tb -Ihw/tb -f "$out/rnic.f" hw/tb/checks.sv "$src" \
     > "$out/build.log" 2>&1 || { grep -E '%Error|error' "$out/build.log" | head -20 >&2; echo "FAIL build $name w$width (log: $out/build.log)"; exit 1; }
   echo "$stamp" > "$out/stamp"
 fi
