@@ -359,7 +359,7 @@ func (s *soak) tapDatagram(d fabric.Dir, f fabric.Frame, p *roce.Packet, fault s
 
 // prune drops what nothing can be heard of any more: work requests done, and datagrams sent, long ago.
 func (s *soak) prune(q *soakQP, all bool) {
-	before := s.p.Now() - soakDrain
+	before := s.heard - soakDrain
 	n := 0
 	for ; n < len(q.wired); n++ {
 		w := q.wired[n]

@@ -212,8 +212,8 @@ type soakCQ struct {
 
 const soakEventTime = 100 * simtime.Microsecond // in which an event comes, whatever memory does
 
-// poll takes completions. Events are looked at first: what they are of is in memory then.
-func (s *soak) poll(c *soakCQ, wcs []verbs.WC) (progress bool) {
+// poll takes completions and tells how many. Events are looked at first: what they are of is in memory then.
+func (s *soak) poll(c *soakCQ, wcs []verbs.WC) int {
 	events, _ := verbs.CQEvents(c.cq)
 	came := events != c.events
 	if came {
@@ -249,7 +249,7 @@ func (s *soak) poll(c *soakCQ, wcs []verbs.WC) (progress bool) {
 		verbs.Arm(c.cq)
 		c.armed, c.polled, c.excused = true, 0, false
 	}
-	return n > 0
+	return n
 }
 
 const soakRecvID = 1 << 40 // work request IDs of receives begin here
