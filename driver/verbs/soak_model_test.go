@@ -260,9 +260,17 @@ func (q *soakQP) landing(w *soakWR) (mem, want []byte) {
 	return q.land.Bytes()[at:end], q.lmem[at:end]
 }
 
-// uses tells whether a work request needs its way open until it is done.
+// uses tells whether a work request needs its way open until it is done. One by a window of another QP does not: it fails
+// whatever becomes of that window, whose pair may begin a new life and a new count meanwhile.
 func (w *soakWR) uses() bool {
-	return w.way != nil && w.op.op != verbs.OpBindMW && w.op.op != verbs.OpLocalInv
+	return w.way != nil && !w.op.alien && w.op.op != verbs.OpBindMW && w.op.op != verbs.OpLocalInv
+}
+
+func (w *soakWR) unuse() {
+	if w.uses() {
+		w.way.uses--
+		require.GreaterOrEqual(w.q.t, w.way.uses, 0, "%s: uses of the way of %s (%d)", w.q.name, w.op.name, w.wr.WRID)
+	}
 }
 
 // sendDone checks the completion of a send work request.
@@ -335,9 +343,7 @@ func (s *soak) sendDone(q *soakQP, wc *verbs.WC) {
 
 // abandon takes what a work request may have done as it is.
 func (q *soakQP) abandon(w *soakWR) {
-	if w.uses() {
-		w.way.uses--
-	}
+	w.unuse()
 	switch {
 	case w.op.read, w.op.atomic:
 		mem, want := q.landing(w)
@@ -353,9 +359,7 @@ func (q *soakQP) abandon(w *soakWR) {
 func (s *soak) succeeded(w *soakWR) {
 	q := w.q
 	reliable := q.pair.service == verbs.TypeRC
-	if w.uses() {
-		w.way.uses--
-	}
+	w.unuse()
 	switch {
 	case w.op.target && !reliable:
 		w.way.region.doubt(w.off, len(w.data))
