@@ -248,7 +248,6 @@ func (c *soakCoverage) String() string {
 // soakDigest is a hash of all that can be seen of a run.
 type soakDigest struct {
 	sum uint64
-	buf []byte
 }
 
 func (d *soakDigest) add(values ...uint64) {
