@@ -189,7 +189,7 @@ module cq_events_tb #(
     if (race_t == 60) race = 0;
   end
 
-  int n, prev, t;
+  int n, prev, t, next, n_wake = 0;
   initial begin
     for (int i = 0; i < 256; i++) begin
       has_eq[i] = 0; arm[i] = '0; begun[i] = 0; done[i] = 0; ci[i] = 0; sol[i] = 0; n_comp[i] = 0; period[i] = 0;
@@ -400,11 +400,25 @@ module cq_events_tb #(
       act(DoDone, 0, 0, 0);
     end
     n = 0;
+    t = 0;
     while (n_comps != prev + 192 && n < 60 * Us) begin
       @(negedge clk);
       n++;
       if (wake_valid && wake <= now) $fatal(1, "wake-up time passed and still valid");
+      // the wake-up time is that of the timer that is the next, and known after one look at all that run
+      next = 1 << 30;  // cycles from now
+      for (int i = 0; i < 256; i++)
+        if (arm[i] != 0 && done[i] > ci[i] && first[i] + period[i] * Us - int'(now) < next)
+          next = first[i] + period[i] * Us - int'(now);
+      t = wake_valid || next <= 0 ? 0 : t + 1;
+      if (t > 2 * 192 + 8) $fatal(1, "wake-up time not known for %0d cycles", t);
+      if (wake_valid && wake != '1) begin
+        n_wake++;
+        if (int'(wake - now) < next || int'(wake - now) > next + 4)
+          $fatal(1, "wake-up in %0d cycles, the next timer fires in %0d", int'(wake - now), next);
+      end
     end
+    if (n_wake < 1000) $fatal(1, "wake-up time known in %0d cycles", n_wake);
     if (n_comps != prev + 192) $fatal(1, "%0d of 192 timers", n_comps - prev);
     if (max_late > 2 * 192 + 8) $fatal(1, "%0d cycles late", max_late);
     act(DoQuiet, 0, 0, 0);

@@ -31,12 +31,12 @@ module cqe_writer_tb #(
   comp_ev_t comp;
   async_ev_t ovr;
   logic [63:0] wake;
-  logic [2:0] aw_valid, aw_ready, w_valid, w_ready, w_last, b_valid;
-  logic [2:0][63:0] aw_addr;
-  logic [2:0][7:0] aw_len;
-  logic [DataW-1:0] w_data[3];
-  logic [DataW/8-1:0] w_strb[3];
-  logic b_err, drain = 0, drain_done, idle, wr_busy;
+  logic aw_valid, aw_ready, w_valid, w_ready, w_last, b_valid;
+  logic [63:0] aw_addr;
+  logic [7:0] aw_len;
+  logic [DataW-1:0] w_data;
+  logic [DataW/8-1:0] w_strb;
+  logic b_err, drain = 0, drain_done, idle;
   logic ev_cqe, ev_lost, ev_overrun, ev_error, ev_flush, ev_bad_db, ev_axi_err, ev_last_wqe;
   qp_idx_t last_qp;
 
@@ -48,53 +48,17 @@ module cqe_writer_tb #(
     .comp_valid_o(comp_valid), .comp_ready_i(comp_ready), .comp_o(comp), .ovr_valid_o(ovr_valid),
     .ovr_ready_i(ovr_ready), .ovr_o(ovr), .wake_valid_o(wake_valid), .wake_o(wake),
     .cmd_rsp_valid_o(cmd_rsp_valid), .cmd_rsp_o(cmd_rsp),
-    .aw_valid_o(aw_valid[1]), .aw_ready_i(aw_ready[1]), .aw_addr_o(aw_addr[1]), .aw_len_o(aw_len[1]),
-    .w_valid_o(w_valid[1]), .w_ready_i(w_ready[1]), .w_data_o(w_data[1]), .w_strb_o(w_strb[1]),
-    .w_last_o(w_last[1]), .b_valid_i(b_valid[1]), .b_err_i(b_err),
+    .aw_valid_o(aw_valid), .aw_ready_i(aw_ready), .aw_addr_o(aw_addr), .aw_len_o(aw_len),
+    .w_valid_o(w_valid), .w_ready_i(w_ready), .w_data_o(w_data), .w_strb_o(w_strb),
+    .w_last_o(w_last), .b_valid_i(b_valid), .b_err_i(b_err),
     .drain_i(drain), .drain_done_o(drain_done),
     .ev_cqe_o(ev_cqe), .ev_lost_o(ev_lost), .ev_overrun_o(ev_overrun), .ev_error_o(ev_error),
     .ev_flush_o(ev_flush), .ev_bad_db_o(ev_bad_db), .ev_axi_err_o(ev_axi_err),
     .last_valid_o(ev_last_wqe), .last_ready_i(1'b1), .last_qp_o(last_qp), .idle_o(idle));
-  for (genvar i = 0; i < 3; i += 2) begin : gen_none
-    assign aw_valid[i] = 0;
-    assign aw_addr[i] = '0;
-    assign aw_len[i] = '0;
-    assign w_valid[i] = 0;
-    assign w_data[i] = '0;
-    assign w_strb[i] = '0;
-    assign w_last[i] = 0;
-  end
-
-  logic [3:0] awid, bid;
-  logic [63:0] awaddr;
-  logic [7:0] awlen;
-  logic [2:0] awsize;
-  logic [1:0] awburst, bresp;
-  logic awvalid, awready, wlast, wvalid, wready, bvalid, bready;
-  logic [DataW-1:0] wdata;
-  logic [DataW/8-1:0] wstrb;
-  logic [3:0] rid;
-  logic [DataW-1:0] rdata;
-  logic [1:0] rresp;
-  logic arready, rlast, rvalid;
-  axi_wr_mux #(.DataW(DataW), .NumClients(3)) u_wr (
-    .clk_i(clk), .rst_ni(rst_n), .stop_i(1'b0), .busy_o(wr_busy),
-    .aw_valid_i(aw_valid), .aw_ready_o(aw_ready), .aw_addr_i(aw_addr), .aw_len_i(aw_len),
-    .w_valid_i(w_valid), .w_ready_o(w_ready), .w_data_i(w_data), .w_strb_i(w_strb), .w_last_i(w_last),
-    .b_valid_o(b_valid), .b_err_o(b_err),
-    .m_axi_awid_o(awid), .m_axi_awaddr_o(awaddr), .m_axi_awlen_o(awlen), .m_axi_awsize_o(awsize),
-    .m_axi_awburst_o(awburst), .m_axi_awvalid_o(awvalid), .m_axi_awready_i(awready),
-    .m_axi_wdata_o(wdata), .m_axi_wstrb_o(wstrb), .m_axi_wlast_o(wlast), .m_axi_wvalid_o(wvalid),
-    .m_axi_wready_i(wready), .m_axi_bid_i(bid), .m_axi_bresp_i(bresp), .m_axi_bvalid_i(bvalid),
-    .m_axi_bready_o(bready));
-  axi_mem #(.DataW(DataW)) u_mem (
-    .clk_i(clk), .rst_ni(rst_n),
-    .awid_i(awid), .awaddr_i(awaddr), .awlen_i(awlen), .awsize_i(awsize), .awburst_i(awburst),
-    .awvalid_i(awvalid), .awready_o(awready), .wdata_i(wdata), .wstrb_i(wstrb), .wlast_i(wlast),
-    .wvalid_i(wvalid), .wready_o(wready), .bid_o(bid), .bresp_o(bresp), .bvalid_o(bvalid), .bready_i(bready),
-    .arid_i(4'd0), .araddr_i(64'd0), .arlen_i(8'd0), .arsize_i(3'd0), .arburst_i(2'd1), .arvalid_i(1'b0),
-    .arready_o(arready), .rid_o(rid), .rdata_o(rdata), .rresp_o(rresp), .rlast_o(rlast), .rvalid_o(rvalid),
-    .rready_i(1'b1));
+  axi_wr_mem #(.DataW(DataW)) u_wr (
+    .clk_i(clk), .rst_ni(rst_n), .aw_valid_i(aw_valid), .aw_ready_o(aw_ready), .aw_addr_i(aw_addr),
+    .aw_len_i(aw_len), .w_valid_i(w_valid), .w_ready_o(w_ready), .w_data_i(w_data), .w_strb_i(w_strb),
+    .w_last_i(w_last), .b_valid_o(b_valid), .b_err_o(b_err));
 
   // ---- rings ---------------------------------------------------------------------------------------------
   logic [63:0] base[NumRing];
@@ -208,7 +172,7 @@ module cqe_writer_tb #(
   function automatic logic [255:0] slot(input int r, input int n);
     logic [255:0] v;
     for (int i = 0; i < 32; i++)
-      v[8*i+:8] = u_mem.get(base[r] + 64'(32 * (n % (1 << log_size[r]))) + 64'(i));
+      v[8*i+:8] = u_wr.u_mem.get(base[r] + 64'(32 * (n % (1 << log_size[r]))) + 64'(i));
     return v;
   endfunction
 
@@ -423,7 +387,7 @@ module cqe_writer_tb #(
     event_now(rand_ev(1));
     repeat (100) @(negedge clk);
     if (n_lost != 7) $fatal(1, "CQE of a CQ that does not exist");
-    for (int i = 0; i < 256; i++) u_mem.mem[base[1] + 64'(i)] = 0;
+    for (int i = 0; i < 256; i++) u_wr.u_mem.mem[base[1] + 64'(i)] = 0;
     if (n_comps != prev) $fatal(1, "event of a destroyed CQ");
     command(CqCmdCreate, cqn[1], base[1], 3);
     model_pi[cqn[1]] = 0;
@@ -442,14 +406,14 @@ module cqe_writer_tb #(
 
     ring_n[cqn[2]] = -1;
     // ---- memory that refuses, memory that is slow: drain waits for it
-    u_mem.err_lo = base[2];
-    u_mem.err_hi = base[2] + 1024;
+    u_wr.u_mem.err_lo = base[2];
+    u_wr.u_mem.err_hi = base[2] + 1024;
     event_now(rand_ev(2));
     repeat (100) @(negedge clk);
     if (n_axi != 1) $fatal(1, "write error not told");
-    u_mem.err_lo = '1;
-    u_mem.err_hi = '0;
-    u_mem.freeze_w = 1;
+    u_wr.u_mem.err_lo = '1;
+    u_wr.u_mem.err_hi = '0;
+    u_wr.u_mem.freeze_w = 1;
     event_now(rand_ev(2));
     repeat (20) @(negedge clk);
     if (idle) $fatal(1, "idle with a write on its way");
@@ -457,19 +421,19 @@ module cqe_writer_tb #(
     repeat (100) @(negedge clk);
     if (drain_done) $fatal(1, "drain done too early");
     event_now(rand_ev(2));
-    u_mem.freeze_w = 0;
+    u_wr.u_mem.freeze_w = 0;
     waits = 0;
     while (!drain_done && waits < 1000) begin
       @(negedge clk);
       waits++;
     end
     if (!drain_done) $fatal(1, "drain never ends");
-    u_mem.freeze_w = 1;
+    u_wr.u_mem.freeze_w = 1;
     event_now(rand_ev(2));
     repeat (100) @(negedge clk);
     if (!drain_done) $fatal(1, "drain waits for new work");
     drain = 0;
-    u_mem.freeze_w = 0;
+    u_wr.u_mem.freeze_w = 0;
     repeat (100) @(negedge clk);
     if (drain_done || !idle) $fatal(1, "end");
     $display("PASS %0d CQEs, %0d events", total, n_comps);

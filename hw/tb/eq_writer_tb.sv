@@ -31,13 +31,13 @@ module eq_writer_tb #(
   eq_ctx_t cmd_rsp;
   logic irq_valid;
   vec_t irq_vec;
-  logic b_err, drain = 0, arb_drain_done, eq_drain_done, arb_idle, eq_idle, wr_busy;
+  logic b_err, drain = 0, arb_drain_done, eq_drain_done, arb_idle, eq_idle;
   logic ev_eqe, ev_lost, ev_bad_db, ev_axi_err;
-  logic [3:0] aw_valid, aw_ready, w_valid, w_ready, w_last, b_valid;
-  logic [3:0][63:0] aw_addr;
-  logic [3:0][7:0] aw_len;
-  logic [DataW-1:0] w_data[4];
-  logic [DataW/8-1:0] w_strb[4];
+  logic aw_valid, aw_ready, w_valid, w_ready, w_last, b_valid;
+  logic [63:0] aw_addr;
+  logic [7:0] aw_len;
+  logic [DataW-1:0] w_data;
+  logic [DataW/8-1:0] w_strb;
 
   event_arb #(.NumSrc(NumSrc)) u_arb (
     .clk_i(clk), .rst_ni(rst_n), .in_valid_i(src_valid), .in_ready_o(src_ready), .in_i(src),
@@ -50,48 +50,16 @@ module eq_writer_tb #(
     .cmd_valid_i(cmd_valid), .cmd_ready_o(cmd_ready), .cmd_op_i(cmd_op), .cmd_idx_i(cmd_idx),
     .cmd_addr_i(cmd_addr), .cmd_log_size_i(cmd_log_size), .cmd_vector_i(cmd_vector),
     .cmd_rsp_valid_o(cmd_rsp_valid), .cmd_rsp_o(cmd_rsp),
-    .aw_valid_o(aw_valid[3]), .aw_ready_i(aw_ready[3]), .aw_addr_o(aw_addr[3]), .aw_len_o(aw_len[3]),
-    .w_valid_o(w_valid[3]), .w_ready_i(w_ready[3]), .w_data_o(w_data[3]), .w_strb_o(w_strb[3]),
-    .w_last_o(w_last[3]), .b_valid_i(b_valid[3]), .b_err_i(b_err),
+    .aw_valid_o(aw_valid), .aw_ready_i(aw_ready), .aw_addr_o(aw_addr), .aw_len_o(aw_len),
+    .w_valid_o(w_valid), .w_ready_i(w_ready), .w_data_o(w_data), .w_strb_o(w_strb),
+    .w_last_o(w_last), .b_valid_i(b_valid), .b_err_i(b_err),
     .irq_valid_o(irq_valid), .irq_vec_o(irq_vec), .drain_i(drain), .drain_done_o(eq_drain_done),
     .ev_eqe_o(ev_eqe), .ev_lost_o(ev_lost), .ev_bad_db_o(ev_bad_db), .ev_axi_err_o(ev_axi_err),
     .idle_o(eq_idle));
-  for (genvar i = 0; i < 3; i++) begin : gen_none
-    assign aw_valid[i] = 0;
-    assign aw_addr[i] = '0;
-    assign aw_len[i] = '0;
-    assign w_valid[i] = 0;
-    assign w_data[i] = '0;
-    assign w_strb[i] = '0;
-    assign w_last[i] = 0;
-  end
-
-  logic [3:0] awid, bid, rid;
-  logic [63:0] awaddr;
-  logic [7:0] awlen;
-  logic [2:0] awsize;
-  logic [1:0] awburst, bresp, rresp;
-  logic awvalid, awready, wlast, wvalid, wready, bvalid, bready, arready, rlast, rvalid;
-  logic [DataW-1:0] wdata, rdata;
-  logic [DataW/8-1:0] wstrb;
-  axi_wr_mux #(.DataW(DataW), .NumClients(4)) u_wr (
-    .clk_i(clk), .rst_ni(rst_n), .stop_i(1'b0), .busy_o(wr_busy),
-    .aw_valid_i(aw_valid), .aw_ready_o(aw_ready), .aw_addr_i(aw_addr), .aw_len_i(aw_len),
-    .w_valid_i(w_valid), .w_ready_o(w_ready), .w_data_i(w_data), .w_strb_i(w_strb), .w_last_i(w_last),
-    .b_valid_o(b_valid), .b_err_o(b_err),
-    .m_axi_awid_o(awid), .m_axi_awaddr_o(awaddr), .m_axi_awlen_o(awlen), .m_axi_awsize_o(awsize),
-    .m_axi_awburst_o(awburst), .m_axi_awvalid_o(awvalid), .m_axi_awready_i(awready),
-    .m_axi_wdata_o(wdata), .m_axi_wstrb_o(wstrb), .m_axi_wlast_o(wlast), .m_axi_wvalid_o(wvalid),
-    .m_axi_wready_i(wready), .m_axi_bid_i(bid), .m_axi_bresp_i(bresp), .m_axi_bvalid_i(bvalid),
-    .m_axi_bready_o(bready));
-  axi_mem #(.DataW(DataW), .NumIds(4)) u_mem (
-    .clk_i(clk), .rst_ni(rst_n),
-    .awid_i(awid), .awaddr_i(awaddr), .awlen_i(awlen), .awsize_i(awsize), .awburst_i(awburst),
-    .awvalid_i(awvalid), .awready_o(awready), .wdata_i(wdata), .wstrb_i(wstrb), .wlast_i(wlast),
-    .wvalid_i(wvalid), .wready_o(wready), .bid_o(bid), .bresp_o(bresp), .bvalid_o(bvalid), .bready_i(bready),
-    .arid_i(4'd0), .araddr_i(64'd0), .arlen_i(8'd0), .arsize_i(3'd0), .arburst_i(2'd1), .arvalid_i(1'b0),
-    .arready_o(arready), .rid_o(rid), .rdata_o(rdata), .rresp_o(rresp), .rlast_o(rlast), .rvalid_o(rvalid),
-    .rready_i(1'b1));
+  axi_wr_mem #(.DataW(DataW)) u_wr (
+    .clk_i(clk), .rst_ni(rst_n), .aw_valid_i(aw_valid), .aw_ready_o(aw_ready), .aw_addr_i(aw_addr),
+    .aw_len_i(aw_len), .w_valid_i(w_valid), .w_ready_o(w_ready), .w_data_i(w_data), .w_strb_i(w_strb),
+    .w_last_i(w_last), .b_valid_o(b_valid), .b_err_o(b_err));
 
   // ---- model -----------------------------------------------------------------------------------------------
   logic [63:0] base[NumRing];
@@ -105,6 +73,7 @@ module eq_writer_tb #(
   logic comp_acc = 0, db_acc = 0, check_irq_mem = 1;
   logic [NumSrc-1:0] src_acc = '0;
   int served[NumSrc];
+  int passed_comp = 0, passed_async = 0, contended = 0;
 
   function automatic int ring_of(input logic [7:0] e);
     for (int i = 0; i < NumRing; i++) if (eqn[i] == int'(e) && exists[i]) return i;
@@ -113,7 +82,7 @@ module eq_writer_tb #(
   function automatic rnic_regs_pkg::eqe_t slot(input int r, input int n);
     logic [127:0] v;
     for (int i = 0; i < 16; i++)
-      v[8*i+:8] = u_mem.get(base[r] + 64'(16 * (n % (1 << log_size[r]))) + 64'(i));
+      v[8*i+:8] = u_wr.u_mem.get(base[r] + 64'(16 * (n % (1 << log_size[r]))) + 64'(i));
     return v;
   endfunction
   function automatic logic there(input int r, input int n);
@@ -137,6 +106,13 @@ module eq_writer_tb #(
       armed_at[mv] = -1;
     end
     comp_acc = comp_valid && comp_ready;
+    // completions and other events in turn: none waits while two of the other kind are taken
+    if (comp_acc || (as_valid && as_ready)) begin
+      passed_comp = comp_acc || !comp_valid ? 0 : passed_comp + 1;
+      passed_async = !comp_acc || !as_valid ? 0 : passed_async + 1;
+      if (passed_comp > 1 || passed_async > 1) $fatal(1, "%0d events before a completion, %0d before another event", passed_comp, passed_async);
+      if (comp_valid && as_valid) contended++;
+    end
     src_acc = src_valid & src_ready;
     for (int i = 0; i < NumSrc; i++) if (src_acc[i]) served[i]++;
     if ($countones(src_acc) > 1) $fatal(1, "two sources at once");
@@ -225,7 +201,7 @@ module eq_writer_tb #(
     repeat (3) @(negedge clk);
   endtask
 
-  int r, waits, irqs, prev, off, sweeps = 0;
+  int r, waits, irqs, prev, off, sweeps = 0, most_open = 0;
   initial begin
     eqn = '{0, 5, 17, 31};
     for (int i = 0; i < NumRing; i++) begin
@@ -253,7 +229,7 @@ module eq_writer_tb #(
     // ---- random traffic
     for (int n = 0; n < 80000; n++) begin
       @(negedge clk);
-      u_mem.stall = (n / 10000) % 2 == 0 ? 30 : 85;
+      u_wr.u_mem.stall = (n / 10000) % 2 == 0 ? 30 : 85;
       if (comp_acc) comp_valid = 0;
       if (!comp_valid && ($urandom() % 6) == 0) begin
         r = int'($urandom() % NumRing);
@@ -303,9 +279,49 @@ module eq_writer_tb #(
       $fatal(1, "EQEs %0d of %0d, lost %0d of %0d, in flight %0d", n_eqe, m_eqe, n_lost, m_lost, max_fly);
     for (int i = 0; i < NumSrc; i++) if (served[i] * 2 < served[0] || served[i] == 0) $fatal(1, "source %0d starves", i);
 
+    if (contended < 1000) $fatal(1, "only %0d times completions and other events wait for each other", contended);
+
+    // ---- many writes open: every armed EQ that gets an EQE gets its interrupt, and by no later EQE
+    for (int round = 0; round < 200; round++) begin
+      u_wr.u_mem.stall = round % 3 == 0 ? 0 : 40;
+      for (int i = 0; i < NumRing; i++) doorbell(eqn[i], seen[i], round % 4 != i);
+      u_wr.u_mem.freeze_w = 1;
+      for (int k = 0; k < 1 + round % 16; k++) begin
+        src = '0;
+        if (($urandom() % 2) == 0) send(eqn[$urandom() % NumRing], k);
+        else begin
+          src_valid = 3'b010;
+          do @(posedge clk); while (!src_ready[1]);
+          @(negedge clk);
+          src_valid = '0;
+        end
+      end
+      repeat (200) @(negedge clk);
+      if (m_eqe - n_eqe > most_open) most_open = m_eqe - n_eqe;
+      u_wr.u_mem.freeze_w = 0;
+      quiet();
+      for (int i = 0; i < NumRing; i++) begin
+        if (armed_at[i] >= 0 && armed_at[i] != pi[i]) $fatal(1, "round %0d, ring %0d: interrupt missing", round, i);
+        pr = i;
+        hit = 1;
+        while (hit) poll();
+      end
+    end
+    if (most_open < 14) $fatal(1, "at most %0d writes open", most_open);
+    for (int i = 0; i < NumRing; i++) begin
+      doorbell(eqn[i], seen[i], 0);
+      if (armed_at[i] >= 0) begin  // take it away by one more event
+        send(eqn[i], 8);
+        quiet();
+        pr = i;
+        poll();
+        doorbell(eqn[i], seen[i], 0);
+      end
+    end
+
     // ---- arming at every distance from one event: one interrupt, and none more
     for (int pass = 0; pass < 6; pass++) begin
-      u_mem.stall = pass < 2 ? 0 : 50;
+      u_wr.u_mem.stall = pass < 2 ? 0 : 50;
       for (off = -40; off <= 60; off++) begin
         prev = n_irq[3];
         r = seen[3];
@@ -353,7 +369,7 @@ module eq_writer_tb #(
         sweeps++;
       end
     end
-    u_mem.stall = 30;
+    u_wr.u_mem.stall = 30;
 
     // ---- doorbells that must change nothing
     prev = n_bad;
@@ -378,7 +394,7 @@ module eq_writer_tb #(
     send(17, 4);
     quiet();
     if (n_eqe != prev) $fatal(1, "EQE of a destroyed EQ");
-    for (int i = 0; i < 256; i++) u_mem.mem[base[2] + 64'(i)] = 0;
+    for (int i = 0; i < 256; i++) u_wr.u_mem.mem[base[2] + 64'(i)] = 0;
     command(EqCmdCreate, 17, base[2], 3, 2);
     exists[2] = 1; pi[2] = 0; ci[2] = 0; seen[2] = 0; armed_at[2] = -1;
     doorbell(17, 0, 1);
@@ -403,7 +419,7 @@ module eq_writer_tb #(
     if (!cmd_rsp.overrun) $fatal(1, "overrun forgotten");
     command(EqCmdDestroy, 17, 0, 0, 0);
     exists[2] = 0;
-    for (int i = 0; i < 256; i++) u_mem.mem[base[2] + 64'(i)] = 0;
+    for (int i = 0; i < 256; i++) u_wr.u_mem.mem[base[2] + 64'(i)] = 0;
     command(EqCmdCreate, 17, base[2], 3, 2);
     exists[2] = 1; pi[2] = 0; ci[2] = 0; seen[2] = 0; armed_at[2] = -1;
     command(EqCmdQuery, 17, 0, 0, 0);
@@ -413,20 +429,20 @@ module eq_writer_tb #(
     check_irq_mem = 0;
     doorbell(17, 0, 1);
     irqs = n_irq[2];
-    u_mem.err_lo = base[2];
-    u_mem.err_hi = base[2] + 128;
+    u_wr.u_mem.err_lo = base[2];
+    u_wr.u_mem.err_hi = base[2] + 128;
     send(17, 1);
     quiet();
     if (n_axi != 1 || n_irq[2] != irqs + 1) $fatal(1, "write error: %0d told, %0d interrupts", n_axi, n_irq[2] - irqs);
-    u_mem.err_lo = '1;
-    u_mem.err_hi = '0;
+    u_wr.u_mem.err_lo = '1;
+    u_wr.u_mem.err_hi = '0;
     q_ring.delete(q_ring.size() - 1);
     q_ev.delete(q_ev.size() - 1);
     m_eqe--;
     check_irq_mem = 1;
 
     // ---- drain waits for what was taken before, not for what comes later
-    u_mem.freeze_w = 1;
+    u_wr.u_mem.freeze_w = 1;
     src = '0;
     src[1] = '{ev_type: 8'd16, object: 32'h155, detail: 0};
     src_valid = 3'b010;
@@ -438,14 +454,14 @@ module eq_writer_tb #(
     drain = 1;
     repeat (100) @(negedge clk);
     if (eq_drain_done || !arb_drain_done) $fatal(1, "drain %b %b", eq_drain_done, arb_drain_done);
-    u_mem.freeze_w = 0;
+    u_wr.u_mem.freeze_w = 0;
     waits = 0;
     while (!eq_drain_done && waits < 1000) begin
       @(negedge clk);
       waits++;
     end
     if (!eq_drain_done) $fatal(1, "drain never ends");
-    u_mem.freeze_w = 1;
+    u_wr.u_mem.freeze_w = 1;
     send(31, 201);
     repeat (100) @(negedge clk);
     if (!eq_drain_done) $fatal(1, "drain waits for new work");
@@ -457,7 +473,7 @@ module eq_writer_tb #(
     repeat (50) @(negedge clk);
     if (arb_drain_done) $fatal(1, "arbiter drained with events queued");
     src_valid = '0;
-    u_mem.freeze_w = 0;
+    u_wr.u_mem.freeze_w = 0;
     waits = 0;
     while (!(eq_drain_done && arb_drain_done) && waits < 5000) begin
       @(negedge clk);

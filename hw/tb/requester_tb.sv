@@ -63,7 +63,10 @@ module requester_tb
   logic cqe_valid, cqe_ready = 0;
   cqe_ev_t cqe;
   logic qp_err_valid, qp_err_ready = 0;
-  qp_idx_t qp_err_idx;
+  qp_idx_t qp_err_idx, qp_err_old;
+  bit qp_err_wait = 0, cqe_wait = 0, pkt_wait = 0;
+  cqe_ev_t cqe_old;
+  tx_pkt_t pkt_old;
   logic adm_valid = 0, adm_ready, adm_rsp_valid;
   qp_admin_t adm = '0;
   req_query_t adm_rsp;
@@ -1205,6 +1208,16 @@ module requester_tb
       // QP table's errors
       qp_err_ready <= calm || chance(50);
       if (qp_err_valid && qp_err_ready) to_err(qp_err_idx);
+      // what waits stays
+      if (qp_err_wait && (!qp_err_valid || qp_err_idx != qp_err_old)) $fatal(1, "QP error of %h changed while it waited", qp_err_old);
+      if (cqe_wait && (!cqe_valid || cqe != cqe_old)) $fatal(1, "CQE changed while it waited");
+      if (pkt_wait && (!pkt_valid || pkt != pkt_old)) $fatal(1, "packet changed while it waited");
+      qp_err_wait = qp_err_valid && !qp_err_ready;
+      qp_err_old = qp_err_idx;
+      cqe_wait = cqe_valid && !cqe_ready;
+      cqe_old = cqe;
+      pkt_wait = pkt_valid && !pkt_ready;
+      pkt_old = pkt;
       if (flush_valid && flush_ready) flush_valid <= 0;
       if ((!flush_valid || flush_ready) && flushes.size() > 0 && flushes[0].due <= 64'(cyc)) begin
         flush_valid <= 1;

@@ -107,15 +107,17 @@ module cq_events
   // ---- CQEs on their way, and how many of them have arrived -----------------------------------------
   cqe_t head;
   logic head_valid, head_ready, cqe_arrived, cqe_op;
-  logic [LevelW-1:0] level, arrived_q;
+  logic [LevelW-1:0] arrived_q;
 
+  // verilator lint_off PINCONNECTEMPTY
   rnic_fifo #(.Width($bits(cqe_t)), .Depth(Depth)) u_cqes (
     .clk_i, .rst_ni,
     .in_valid_i(cqe_valid_i), .in_ready_o(cqe_ready_o),
     .in_data_i({cqe_cqn_i, cqe_has_eq_i, cqe_solicited_i, cqe_overrun_i}),
     .out_valid_o(head_valid), .out_ready_i(head_ready), .out_data_o(head),
-    .level_o(level)
+    .level_o()
   );
+  // verilator lint_on PINCONNECTEMPTY
   assign cqe_arrived = head_valid && arrived_q != 0;
   assign cqe_op = cqe_arrived && (head.has_eq || head.overrun);
   always_ff @(posedge clk_i) begin
@@ -384,26 +386,12 @@ module cq_events
   end
 
   // ---- drain: the CQEs taken before have been looked at, and what they raised was taken ---------------------
-  logic [15:0] begun_q, ended_q, target_q;
-  logic snap_q;
-  always_ff @(posedge clk_i) begin
-    if (!rst_ni) begin
-      begun_q <= '0;
-      ended_q <= '0;
-      target_q <= '0;
-      snap_q <= 1'b0;
-    end else begin
-      if (cqe_valid_i && cqe_ready_o) begun_q <= begun_q + 16'd1;
-      ended_q <= ended_q + 16'(cqe_arrived && !cqe_op) + 16'(s1_leave && s1_op_q == OpCqe);
-      if (!drain_i) begin
-        snap_q <= 1'b0;
-      end else if (!snap_q && !s1_valid_q) begin
-        snap_q <= 1'b1;
-        target_q <= begun_q;
-      end
-    end
-  end
-  assign drain_done_o = snap_q && signed'(ended_q - target_q) >= 0;
-  assign idle_o = !s1_valid_q && level == '0 && !exp_valid_q && !cqe_valid_i && !db_valid_i && !cmd_valid_i;
+  logic cqes_none;
+  drain_count u_drain (
+    .clk_i, .rst_ni, .begin_i(cqe_valid_i && cqe_ready_o),
+    .ended_i(2'(cqe_arrived && !cqe_op) + 2'(s1_leave && s1_op_q == OpCqe)), .hold_i(s1_valid_q),
+    .drain_i, .done_o(drain_done_o), .empty_o(cqes_none)
+  );
+  assign idle_o = !s1_valid_q && cqes_none && !exp_valid_q && !cqe_valid_i && !db_valid_i && !cmd_valid_i;
 
 endmodule

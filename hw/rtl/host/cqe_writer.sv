@@ -83,9 +83,6 @@ module cqe_writer
   output logic               idle_o
 );
 
-  localparam int unsigned CqeW = 8 * rnic_regs_pkg::CqeBytes;
-  localparam int unsigned Beats = CqeW > DataW ? CqeW / DataW : 1;
-  localparam int unsigned BeatW = Beats > 1 ? $clog2(Beats) : 1;
   localparam int unsigned EventDepth = 64;
   localparam int unsigned GrpW = 16;
   localparam int unsigned NumGrp = NumCq / GrpW;
@@ -177,10 +174,9 @@ module cqe_writer
     .re_i(take), .raddr_i(idx), .rdata_o(index)
   );
 
-  logic [15:0] begun_q, ended_q;   // writes begun and answered
-
   // ---- second cycle: decide and write back ------------------------------------------------------
-  logic out_valid_q, out_free;
+  logic out_free;
+  logic wr_empty;  // all writes are answered
   logic [23:0] used, size;
   logic ev_act, cqe_write, cqe_go, cqe_last_room, db_good, destroy;
   logic ev_cqe_ready, ev_db_valid, ev_db_ready, ev_cmd_valid, ev_cmd_ready;
@@ -191,7 +187,7 @@ module cqe_writer
   assign cqe_last_room = used >= size - 24'd1;
   assign cqe_write = ev_act && s1_exists_q && !index.overrun && !s1_ev_q.last_wqe;
   assign cqe_go = cqe_write && out_free && ev_cqe_ready;
-  assign last_valid_o = ev_act && s1_ev_q.last_wqe && begun_q == ended_q;
+  assign last_valid_o = ev_act && s1_ev_q.last_wqe && wr_empty;
   assign last_qp_o = s1_ev_q.qp;
   assign ev_db_valid = s1_valid_q && s1_op_q == OpDb && db_good;
   assign ev_cmd_valid = s1_valid_q && s1_op_q == OpCmd;
@@ -267,91 +263,39 @@ module cqe_writer
   );
 
   // ---- write ------------------------------------------------------------------------------------
-  rnic_regs_pkg::cqe_t out_cqe_q;
-  logic [63:5] out_addr_q;
-  logic aw_done_q, w_done_q, aw_end, w_end;
-  logic [BeatW-1:0] beat_q;
-
-  assign aw_end = aw_done_q || aw_ready_i;
-  assign w_end = w_done_q || (w_ready_i && w_last_o);
-  assign out_free = !out_valid_q || (aw_end && w_end);
-
-  always_ff @(posedge clk_i) begin
-    if (!rst_ni) begin
-      out_valid_q <= 1'b0;
-      aw_done_q <= 1'b0;
-      w_done_q <= 1'b0;
-      beat_q <= '0;
-    end else if (out_free) begin
-      out_valid_q <= cqe_go;
-      aw_done_q <= 1'b0;
-      w_done_q <= 1'b0;
-      beat_q <= '0;
-    end else begin
-      aw_done_q <= aw_end;
-      w_done_q <= w_end;
-      if (w_valid_o && w_ready_i && Beats > 1) beat_q <= beat_q + 1'b1;
-    end
-    if (cqe_go) begin
-      out_cqe_q <= '{
-        index: s1_ev_q.index,
-        opcode: s1_ev_q.opcode,
-        status: cqe_last_room ? rnic_regs_pkg::WcStatusCqOverrun : s1_ev_q.status,
-        qpn: idx_to_qpn(s1_ev_q.qp),
-        syndrome: s1_ev_q.syndrome,
-        byte_len: s1_ev_q.byte_len,
-        imm: s1_ev_q.imm,
-        src_qp: s1_ev_q.src_qp,
-        with_imm: s1_ev_q.with_imm,
-        with_inv: s1_ev_q.with_inv,
-        with_grh: s1_ev_q.with_grh,
-        timestamp: time_i,
-        phase: ~|(index.pi & size),
-        default: '0
-      };
-      out_addr_q <= {fixed.addr, 1'b0} + {35'd0, index.pi & (size - 24'd1)};
-    end
-  end
-
-  assign aw_valid_o = out_valid_q && !aw_done_q;
-  assign aw_len_o = 8'(Beats - 1);
-  assign w_valid_o = out_valid_q && !w_done_q;
-  if (DataW > CqeW) begin : gen_lane
-    localparam int unsigned LaneW = $clog2(DataW / CqeW);
-    localparam int unsigned AlignW = $clog2(DataW / 8);
-    assign aw_addr_o = {out_addr_q[63:AlignW], AlignW'(0)};
-    assign w_data_o = {(DataW / CqeW) {out_cqe_q}};
-    assign w_strb_o = (DataW / 8)'({(CqeW / 8) {1'b1}}) << {out_addr_q[5+:LaneW], 5'd0};
-    assign w_last_o = 1'b1;
-  end else begin : gen_beats
-    assign aw_addr_o = {out_addr_q, 5'd0};
-    assign w_data_o = out_cqe_q[beat_q*DataW+:DataW];
-    assign w_strb_o = '1;
-    assign w_last_o = beat_q == BeatW'(Beats - 1);
-  end
+  rnic_regs_pkg::cqe_t cqe;
+  logic out_idle;
+  assign cqe = '{
+    index: s1_ev_q.index,
+    opcode: s1_ev_q.opcode,
+    status: cqe_last_room ? rnic_regs_pkg::WcStatusCqOverrun : s1_ev_q.status,
+    qpn: idx_to_qpn(s1_ev_q.qp),
+    syndrome: s1_ev_q.syndrome,
+    byte_len: s1_ev_q.byte_len,
+    imm: s1_ev_q.imm,
+    src_qp: s1_ev_q.src_qp,
+    with_imm: s1_ev_q.with_imm,
+    with_inv: s1_ev_q.with_inv,
+    with_grh: s1_ev_q.with_grh,
+    timestamp: time_i,
+    phase: ~|(index.pi & size),
+    default: '0
+  };
+  entry_writer #(.DataW(DataW), .EntryW(8 * rnic_regs_pkg::CqeBytes)) u_write (
+    .clk_i, .rst_ni, .in_valid_i(cqe_write && ev_cqe_ready), .in_ready_o(out_free), .in_data_i(cqe),
+    .in_addr_i({fixed.addr, 1'b0} + {35'd0, index.pi & (size - 24'd1)}),
+    .aw_valid_o, .aw_ready_i, .aw_addr_o, .aw_len_o, .w_valid_o, .w_ready_i, .w_data_o, .w_strb_o, .w_last_o,
+    .idle_o(out_idle)
+  );
 
   // ---- drain: writes begun and writes answered --------------------------------------------------
-  logic [15:0] target_q;
-  logic snap_q;
-  always_ff @(posedge clk_i) begin
-    if (!rst_ni) begin
-      begun_q <= '0;
-      ended_q <= '0;
-      target_q <= '0;
-      snap_q <= 1'b0;
-    end else begin
-      if (cqe_go) begun_q <= begun_q + 16'd1;
-      if (b_valid_i) ended_q <= ended_q + 16'd1;
-      if (!drain_i) begin
-        snap_q <= 1'b0;
-      end else if (!snap_q && !s1_valid_q) begin
-        snap_q <= 1'b1;
-        target_q <= begun_q;
-      end
-    end
-  end
-  assign drain_done_o = snap_q && signed'(ended_q - target_q) >= 0 && ev_drain_done;
-  assign idle_o = !s1_valid_q && !out_valid_q && begun_q == ended_q && ev_idle &&
+  logic wr_drain_done;
+  drain_count u_drain (
+    .clk_i, .rst_ni, .begin_i(cqe_go), .ended_i({1'b0, b_valid_i}), .hold_i(s1_valid_q),
+    .drain_i, .done_o(wr_drain_done), .empty_o(wr_empty)
+  );
+  assign drain_done_o = wr_drain_done && ev_drain_done;
+  assign idle_o = !s1_valid_q && out_idle && wr_empty && ev_idle &&
                   !in_valid_i && !db_valid_i && !cmd_valid_i;
 
   // ---- events -----------------------------------------------------------------------------------

@@ -69,9 +69,6 @@ module eq_writer
   output logic               idle_o
 );
 
-  localparam int unsigned EqeW = 8 * rnic_regs_pkg::EqeBytes;
-  localparam int unsigned Beats = EqeW > DataW ? EqeW / DataW : 1;
-  localparam int unsigned BeatW = Beats > 1 ? $clog2(Beats) : 1;
   localparam int unsigned Depth = 16;
   localparam int unsigned LevelW = $clog2(Depth) + 1;
 
@@ -97,19 +94,21 @@ module eq_writer
   // ---- writes on their way, in order, and how many of them were acknowledged ---------------------
   eq_idx_t head_eqn;
   logic head_valid, fifo_ready, eqe_go;
-  logic [LevelW-1:0] level, arrived_q;
+  logic [LevelW-1:0] arrived_q;
   logic done_op;
   eq_idx_t s1_idx_q;
   logic s1_valid_q, s1_leave, take;
   op_e op, s1_op_q;
   eq_idx_t idx;
 
+  // verilator lint_off PINCONNECTEMPTY
   rnic_fifo #(.Width(EqIdxW), .Depth(Depth)) u_begun (
     .clk_i, .rst_ni,
     .in_valid_i(eqe_go), .in_ready_o(fifo_ready), .in_data_i(s1_idx_q),
     .out_valid_o(head_valid), .out_ready_i(take && op == OpDone), .out_data_o(head_eqn),
-    .level_o(level)
+    .level_o()
   );
+  // verilator lint_on PINCONNECTEMPTY
   assign done_op = head_valid && arrived_q != 0;
   always_ff @(posedge clk_i) begin
     if (!rst_ni) arrived_q <= '0;
@@ -187,7 +186,7 @@ module eq_writer
   );
 
   // ---- second cycle: decide and write back ------------------------------------------------------
-  logic out_valid_q, out_free, full, eqe_write, db_good, irq, lost;
+  logic out_free, full, eqe_write, db_good, irq, lost;
   logic [23:0] size, used, done_next;
 
   assign size = 24'd1 << fixed.log_size;
@@ -256,82 +255,29 @@ module eq_writer
   end
 
   // ---- write ------------------------------------------------------------------------------------
-  rnic_regs_pkg::eqe_t out_eqe_q;
-  logic [63:4] out_addr_q;
-  logic aw_done_q, w_done_q, aw_end, w_end;
-  logic [BeatW-1:0] beat_q;
-
-  assign aw_end = aw_done_q || aw_ready_i;
-  assign w_end = w_done_q || (w_ready_i && w_last_o);
-  assign out_free = !out_valid_q || (aw_end && w_end);
-
-  always_ff @(posedge clk_i) begin
-    if (!rst_ni) begin
-      out_valid_q <= 1'b0;
-      aw_done_q <= 1'b0;
-      w_done_q <= 1'b0;
-      beat_q <= '0;
-    end else if (out_free) begin
-      out_valid_q <= eqe_go;
-      aw_done_q <= 1'b0;
-      w_done_q <= 1'b0;
-      beat_q <= '0;
-    end else begin
-      aw_done_q <= aw_end;
-      w_done_q <= w_end;
-      if (w_valid_o && w_ready_i && Beats > 1) beat_q <= beat_q + 1'b1;
-    end
-    if (eqe_go) begin
-      out_eqe_q <= '{
-        event_type: s1_ev_q.ev_type,
-        object: s1_ev_q.object,
-        detail: s1_ev_q.detail,
-        phase: ~|(index.pi & size),
-        default: '0
-      };
-      out_addr_q <= {fixed.addr, 2'b00} + {36'd0, index.pi & (size - 24'd1)};
-    end
-  end
-
-  assign aw_valid_o = out_valid_q && !aw_done_q;
-  assign aw_len_o = 8'(Beats - 1);
-  assign w_valid_o = out_valid_q && !w_done_q;
-  if (DataW > EqeW) begin : gen_lane
-    localparam int unsigned LaneW = $clog2(DataW / EqeW);
-    localparam int unsigned AlignW = $clog2(DataW / 8);
-    assign aw_addr_o = {out_addr_q[63:AlignW], AlignW'(0)};
-    assign w_data_o = {(DataW / EqeW) {out_eqe_q}};
-    assign w_strb_o = (DataW / 8)'({(EqeW / 8) {1'b1}}) << {out_addr_q[4+:LaneW], 4'd0};
-    assign w_last_o = 1'b1;
-  end else begin : gen_beats
-    assign aw_addr_o = {out_addr_q, 4'd0};
-    assign w_data_o = out_eqe_q[beat_q*DataW+:DataW];
-    assign w_strb_o = '1;
-    assign w_last_o = beat_q == BeatW'(Beats - 1);
-  end
+  rnic_regs_pkg::eqe_t eqe;
+  logic out_idle;
+  assign eqe = '{
+    event_type: s1_ev_q.ev_type,
+    object: s1_ev_q.object,
+    detail: s1_ev_q.detail,
+    phase: ~|(index.pi & size),
+    default: '0
+  };
+  entry_writer #(.DataW(DataW), .EntryW(8 * rnic_regs_pkg::EqeBytes)) u_write (
+    .clk_i, .rst_ni, .in_valid_i(eqe_write), .in_ready_o(out_free), .in_data_i(eqe),
+    .in_addr_i({fixed.addr, 2'b00} + {36'd0, index.pi & (size - 24'd1)}),
+    .aw_valid_o, .aw_ready_i, .aw_addr_o, .aw_len_o, .w_valid_o, .w_ready_i, .w_data_o, .w_strb_o, .w_last_o,
+    .idle_o(out_idle)
+  );
 
   // ---- drain: writes begun and looked at after their acknowledge ----------------------------------
-  logic [15:0] begun_q, ended_q, target_q;
-  logic snap_q;
-  always_ff @(posedge clk_i) begin
-    if (!rst_ni) begin
-      begun_q <= '0;
-      ended_q <= '0;
-      target_q <= '0;
-      snap_q <= 1'b0;
-    end else begin
-      if (eqe_go) begun_q <= begun_q + 16'd1;
-      if (s1_leave && s1_op_q == OpDone) ended_q <= ended_q + 16'd1;
-      if (!drain_i) begin
-        snap_q <= 1'b0;
-      end else if (!snap_q && !s1_valid_q) begin
-        snap_q <= 1'b1;
-        target_q <= begun_q;
-      end
-    end
-  end
-  assign drain_done_o = snap_q && signed'(ended_q - target_q) >= 0;
-  assign idle_o = !s1_valid_q && !out_valid_q && level == '0 && !irq_valid_o && !comp_valid_i &&
+  logic drain_empty;
+  drain_count u_drain (
+    .clk_i, .rst_ni, .begin_i(eqe_go), .ended_i({1'b0, s1_leave && s1_op_q == OpDone}), .hold_i(s1_valid_q),
+    .drain_i, .done_o(drain_done_o), .empty_o(drain_empty)
+  );
+  assign idle_o = !s1_valid_q && out_idle && drain_empty && !irq_valid_o && !comp_valid_i &&
                   !async_valid_i && !db_valid_i && !cmd_valid_i;
 
   // ---- events for the counters ----------------------------------------------------------------------

@@ -515,7 +515,8 @@ module completer
     if (sync && act_i.fail)
       fail_q <= act_i.fail_rnr ? WcStatusRnrRetryExcErr : WcStatusRetryExcErr;
     if (wake_push) wake_qp_q <= run_q.qp;
-    if (state_q == RunError) qp_err_qp_q <= run_q.qp;
+    // not while the error of another QP waits
+    if (state_q == RunError && state_d == RunFlush) qp_err_qp_q <= run_q.qp;
     if (cqe_push) begin
       cqe_q <= '{cqn: cqn_q, index: ci_q, opcode: cqe_opcode, status: cqe_status, qp: run_q.qp,
                  syndrome: state_q == RunFail && run_q.src == AckPacket ? run_q.syndrome : 8'd0,
