@@ -200,6 +200,48 @@ func TestReadResponseWhosePayloadFails(t *testing.T) {
 	})
 }
 
+// TestAtomicWhoseMemoryFails: the responder can read the operand not, or not write the sum.
+func TestAtomicWhoseMemoryFails(t *testing.T) {
+	forWidths(t, func(t *testing.T, width int) {
+		for _, c := range []struct {
+			name  string
+			reads bool
+		}{{"read", true}, {"write", false}} {
+			t.Run(c.name, func(t *testing.T) {
+				f := newReadFailure(t, width)
+				iova, _ := f.remote.IOVA()
+				f.p.Sim.NIC[1].ErrorRange(iova+128, iova+136, c.reads, !c.reads)
+				f.read(f.by, f.near, f.far)
+				sge := func(i int) []verbs.SGE { return []verbs.SGE{f.local.SGE(8*i, 8)} }
+				word := binary.LittleEndian.Uint64(f.remote.Bytes()[128:])
+				local := bytes.Clone(f.local.Bytes())
+				_, err := f.a.PostSend(
+					verbs.SendWR{WRID: 0, Opcode: verbs.OpAtomicFetchAdd, SGEs: sge(0), RemoteAddr: f.remote.Addr(), RKey: f.remote.RKey(), CompareAdd: 1},
+					verbs.SendWR{WRID: 1, Opcode: verbs.OpAtomicCmpSwp, SGEs: sge(1), RemoteAddr: f.remote.Addr() + 128, RKey: f.remote.RKey(), CompareAdd: word, Swap: 1},
+					verbs.SendWR{WRID: 2, Opcode: verbs.OpAtomicFetchAdd, SGEs: sge(2), RemoteAddr: f.remote.Addr() + 8, RKey: f.remote.RKey(), CompareAdd: 1})
+				require.NoError(t, err)
+				l := f.completions(f.a, 3)
+				require.NoError(t, l[0].Err())
+				require.ErrorIs(t, l[1].Err(), verbs.StatusRemoteOpErr)
+				require.ErrorIs(t, l[2].Err(), verbs.StatusWRFlushErr)
+				want := f.remoteWas(3)
+				binary.LittleEndian.PutUint64(want, binary.LittleEndian.Uint64(want)+1)
+				require.True(t, bytes.Equal(want, f.remote.Bytes()), "only the first atomic takes place")
+				copy(local, f.remoteWas(3)[:8])
+				require.True(t, bytes.Equal(local, f.local.Bytes()), "only the first atomic has an answer")
+				f.responderFailed()
+				offset := regs.AXIWriteErrorsOffset
+				if c.reads {
+					offset = regs.AXIReadErrorsOffset
+				}
+				require.EqualValues(t, 1, verbs.Counter(f.p.Hosts[1].Dev, offset))
+				require.EqualValues(t, 1, f.axiErrors())
+				f.unharmed()
+			})
+		}
+	})
+}
+
 // TestDeregisteredWhilePeersRead: dereg_mr ends READs of the region by a NAK, and what it freed is not read any more.
 func TestDeregisteredWhilePeersRead(t *testing.T) {
 	forWidths(t, func(t *testing.T, width int) {

@@ -165,7 +165,8 @@ module rx_payload_writer_tb
       if (kind == RxAtomic && !dup && fail) begin
         bad[qp] = 1;
         naks_want++;
-        err_want.push_back(qp);
+        j.kind = RspError;
+        expect_rsp(j);
         x = '{qp: qp, psn: w.psn, msn: w.msn - 24'd1, syndrome: SynNakOp};
         ack_want.push_back(x);
         acks_made++;

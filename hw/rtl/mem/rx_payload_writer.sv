@@ -24,7 +24,8 @@
 //
 // A failed write or atomic (IBTA 9.7.5.2.4) gives a NAK remote operational error in place of the acknowledge
 // (but not for rx_write_t.silent) and puts the QP into ERR; nothing else is acknowledged on this QP until rx_write_t.init announces
-// its next connection.
+// its next connection. A failed atomic does so by way of the responder (RspError): the responses of requests before it
+// do not leave in ERR.
 
 module rx_payload_writer
   import rnic_pkg::*;
@@ -340,7 +341,7 @@ module rx_payload_writer
   logic [NumW-1:0]  b_count_q;
   logic             b_failed_q;
   logic [NumQp-1:0] bad_q;       // a write of this connection failed
-  logic             cqe_wait, req_wait, is_send, cqe_done_q, for_rsp, run, ready;
+  logic             cqe_wait, req_wait, is_send, cqe_done_q, for_rsp, err_new, run, ready;
   logic             at_busy_q, at_done_q, at_err_q;   // atomic under way, finished
   logic [63:0]      at_value_q;
   logic             err_v_q;
@@ -363,7 +364,9 @@ module rx_payload_writer
   assign done = ready && (!run || at_done_q);
   assign failed = b_failed_q || at_err_q;
   assign is_send = pend.has_cqe && pend.cqe.opcode == rnic_regs_pkg::CqeOpcodeRecv;
-  assign for_rsp = pend.init || (pend.kind != RxData && !bad && !failed);
+  assign for_rsp = pend.init || (pend.kind != RxData && !bad);
+  // a failed atomic has its place among the responses: the QP goes to ERR behind those before it
+  assign err_new = failed && !bad && !pend.more && !pend.init && !pend.to_req && pend.kind != RxAtomic;
   assign cqe_valid_o = done && pend.has_cqe && !cqe_done_q;
   assign cqe_wait = pend.has_cqe && !cqe_done_q && !cqe_ready_i;
   assign rsp_valid_o = done && for_rsp && !cqe_wait;
@@ -374,7 +377,7 @@ module rx_payload_writer
     src: failed ? AckLocal : pend.src,
     fail: failed ? rnic_regs_pkg::WcStatusLocQpOpErr[3:0] : pend.fail
   };
-  assign pend_pop = done && !(failed && !pend.more && !pend.to_req && err_v_q && !qp_err_ready_i) &&
+  assign pend_pop = done && !(err_new && err_v_q && !qp_err_ready_i) &&
                     !cqe_wait && !req_wait && !(for_rsp && !rsp_ready_i);
   assign atomic_valid_o = ready && run && !at_busy_q && !at_done_q;
   assign atomic_o = '{
@@ -397,7 +400,7 @@ module rx_payload_writer
     };
     unique case (pend.kind)
       RxRead: rsp_o.kind = RspRead;
-      RxAtomic: rsp_o.kind = RspAtomic;
+      RxAtomic: rsp_o.kind = failed ? RspError : RspAtomic;
       RxError: rsp_o.kind = RspError;
       default: rsp_o.kind = RspInit;
     endcase
@@ -468,9 +471,11 @@ module rx_payload_writer
           ev_bytes_o <= pend.len;
         end else if (failed) begin
           bad_q[pend.qp] <= 1'b1;
-          if (!bad) begin
+          if (err_new) begin
             err_v_q <= 1'b1;
             err_q <= pend.qp;
+          end
+          if (!bad) begin
             ack_valid_o <= !pend.silent;
             ack_o <= '{
               qp: pend.qp,
@@ -512,10 +517,10 @@ module rx_payload_writer
       drain_q <= drain_i;
       if (drain_i && !drain_q) begin
         drain_left_q <= pend_level - ($bits(pend_level))'(pend_pop);
-        drain_err_q <= err_v_q && !qp_err_ready_i || (pend_pop && failed && !pend.more && !pend.to_req && !bad);
+        drain_err_q <= err_v_q && !qp_err_ready_i || (pend_pop && err_new);
       end else begin
         if (pend_pop && drain_left_q != '0) drain_left_q <= drain_left_q - 1'b1;
-        if (pend_pop && drain_left_q != '0 && failed && !pend.more && !pend.to_req && !bad) drain_err_q <= 1'b1;
+        if (pend_pop && drain_left_q != '0 && err_new) drain_err_q <= 1'b1;
         else if (qp_err_ready_i) drain_err_q <= 1'b0;
       end
     end
