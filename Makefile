@@ -10,9 +10,13 @@ export OBJCACHE := $(shell command -v ccache)
 WIDTHS := 64 512
 RTL := $(wildcard hw/rtl/*/*.sv hw/rtl/*.sv hw/rtl/*.f)
 DEMO_FLAGS ?=
+# every kind of traffic, with loss and errors
+CHECK_TESTS := ^Test(Core|Reads$$|LossyReads|AtomicSum|ReadResponse|Deregistered|UC|UD|SRQ|Recv|Loss|Window|Events|Reset)
+# goroutines that share a device, threads that share an engine
+RACE_TESTS := ^Test(Core|Faults|ProbeThreads|ProbeFreeRunning|Wait|PingPong|Channel|Solicited|Moderation|AsyncEvents|Events|IRQ|Batch)
 
 .DEFAULT_GOAL := help
-.PHONY: help tools lib demo soak test test-go test-rtl lint lint-rtl lint-go generate check-generated bench synth-check area coverage formal formal-mutants clean
+.PHONY: help tools lib demo soak check-activity race test test-go test-rtl lint lint-rtl lint-go generate check-generated bench synth-check area coverage formal formal-mutants clean
 
 help: ## this list
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 20
@@ -61,6 +65,14 @@ test-go: lib ## Go tests, co-simulation tests included
 
 soak: lib ## random traffic of all services with faults against a model, for long (SOAK=operations SEED=n)
 	@OPENRNIC_SOAK=$(or $(SOAK),50000) OPENRNIC_SEED=$(or $(SEED),$(shell date +%s)) $(GO) test -count=1 -timeout 0 -v -run 'TestSoak$$' ./driver/verbs
+
+check-activity: tools ## Go tests on models that stop where verilator/activity.pl left out a change
+	@mkdir -p build/check
+	@for w in $(WIDTHS); do verilator/build.sh $$w check && cp build/lib/librnic_w$${w}_check.so build/check/librnic_w$$w.so || exit 1; done
+	@OPENRNIC_LIB_DIR=$(CURDIR)/build/check $(GO) test -count=1 -timeout 120m -run '$(CHECK_TESTS)' ./cosim ./driver/verbs
+
+race: lib ## Go tests of what runs in several goroutines, under the race detector
+	@$(GO) test -race -count=1 -timeout 120m -run '$(RACE_TESTS)' ./cosim/... ./driver/verbs
 
 bench: lib build/rnic ## performance table and build/bench.json
 	@build/rnic bench --json build/bench.json
