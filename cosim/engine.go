@@ -98,6 +98,7 @@ func (e *Engine) AddNIC(name string, lib *model.Library, cfg model.Config) (*NIC
 	}
 	n := &NIC{eng: e, name: name, m: m, index: len(e.nics), lib: lib}
 	n.init()
+	n.m.SetLinkUp(false)
 	e.nics = append(e.nics, n)
 	return n, nil
 }
@@ -142,6 +143,22 @@ func (e *Engine) Connect(a, b Endpoint, cfg fabric.Config) (*fabric.Link, error)
 	l.Attach(a, b)
 	e.links = append(e.links, l)
 	return l, nil
+}
+
+// SetLinkUp takes a link down, or up again; the NICs at its ends are told by their MACs. See [fabric.Link.SetUp].
+func (e *Engine) SetLinkUp(l *fabric.Link, up bool) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	if e.closed {
+		return
+	}
+	l.SetUp(up)
+	for _, n := range e.nics {
+		if n.link == l {
+			n.m.SetLinkUp(up)
+		}
+	}
+	e.poke()
 }
 
 // Window is the length of the windows.

@@ -53,6 +53,7 @@ func (n *NIC) attach(l *fabric.Link, d fabric.Dir) error {
 		return fmt.Errorf("cosim: nic %s is already on link %s", n.name, n.link.Name())
 	}
 	n.link, n.dir = l, d
+	n.m.SetLinkUp(l.Up())
 	return nil
 }
 

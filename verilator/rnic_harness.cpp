@@ -223,6 +223,7 @@ class Nic {
     t.rx_valid_i = 0;
     t.tx_ready_i = 0;
     t.pfc_pause_i = 0;
+    t.link_up_i = sh_->link_down == 0;
   }
 
   void edge() {
@@ -469,6 +470,11 @@ class Nic {
     t.time_i = sh_->cycle;
     if (t.pfc_pause_i != static_cast<uint8_t>(sh_->pfc_pause)) {
       t.pfc_pause_i = static_cast<uint8_t>(sh_->pfc_pause);
+      quiet_ = false;
+      changed_ = true;
+    }
+    if (t.link_up_i != (sh_->link_down == 0)) {
+      t.link_up_i = sh_->link_down == 0;
       quiet_ = false;
       changed_ = true;
     }

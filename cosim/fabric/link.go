@@ -143,6 +143,7 @@ type Config struct {
 type Stats struct {
 	Frames, Bytes                                              uint64 // sent
 	Dropped, Corrupted, BadFCS, Duplicated, Delayed, Reordered uint64 // by rules
+	Lost                                                       uint64 // the link was down
 }
 
 // Faults is the number of frames that rules acted on.
@@ -159,6 +160,7 @@ type Link struct {
 	buf   []byte
 	last  [2]simtime.Time
 	late  [2][]lateFrame // in order of arrival
+	down  bool
 }
 
 // ruleState is what a rule remembers. Each has random numbers of its own: a rule more or less does not change what
@@ -206,6 +208,21 @@ func (l *Link) Seed() uint64 { return l.cfg.Seed }
 
 // Stats of one direction.
 func (l *Link) Stats(d Dir) Stats { return l.stats[d] }
+
+// SetUp takes the link up, which it is at first, or down. A link that is down loses every frame that is sent into it,
+// and the late ones; those that have been handed to their receiver arrive.
+func (l *Link) SetUp(up bool) {
+	l.down = !up
+	for d := range l.late {
+		if l.down {
+			l.stats[d].Lost += uint64(len(l.late[d]))
+			l.late[d] = nil
+		}
+	}
+}
+
+// Up tells whether the link is up.
+func (l *Link) Up() bool { return !l.down }
 
 // AddTap adds a tap.
 func (l *Link) AddTap(t Tap) { l.cfg.Taps = append(l.cfg.Taps, t) }
@@ -300,13 +317,19 @@ func (l *Link) Send(d Dir, f Frame) error {
 	s.Frames++
 	s.Bytes += uint64(len(f.Data))
 	var x fault
-	if r, rng := l.judge(d, f.Data); r != nil {
+	if l.down {
+		x.note = "lost: the link is down"
+	} else if r, rng := l.judge(d, f.Data); r != nil {
 		x = r.fault(rng, len(f.Data))
 	}
 	for _, t := range l.cfg.Taps {
 		if err := t.Frame(d, f, x.note); err != nil {
 			return fmt.Errorf("fabric: tap of link %q: %w", l.cfg.Name, err)
 		}
+	}
+	if l.down {
+		s.Lost++
+		return nil
 	}
 	f.At += l.cfg.Latency
 	// Whatever is sent from now on arrives at f.At or later: late frames due until then go first.

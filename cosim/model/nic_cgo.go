@@ -302,6 +302,15 @@ func (n *NIC) IRQCount(vector int) uint64 { return uint64(n.sh.irq_count[vector]
 // SetPFCPause drives pfc_pause_i: one bit per priority.
 func (n *NIC) SetPFCPause(mask uint8) { n.sh.pfc_pause = C.uint32_t(mask) }
 
+// SetLinkUp drives link_up_i, which is 1 at first.
+func (n *NIC) SetLinkUp(up bool) {
+	n.sh.link_down = 1
+	if up {
+		n.sh.link_down = 0
+	}
+	n.sh.idle = 0
+}
+
 // PFCXoff is pfc_xoff_o after the last Run.
 func (n *NIC) PFCXoff() uint8 { return uint8(n.sh.pfc_xoff) }
 

@@ -17,7 +17,7 @@
 extern "C" {
 #endif
 
-#define RNIC_ABI_VERSION 3u
+#define RNIC_ABI_VERSION 4u
 
 /* Ring sizes. Producer and consumer positions run freely; the slot is position modulo size. */
 #define RNIC_MMIO_SLOTS 4096u
@@ -111,7 +111,7 @@ struct rnic_shared {
   uint32_t want_verdicts;          /* in: collect verdicts */
   uint32_t pfc_pause;              /* in: pfc_pause_i */
   uint32_t pfc_xoff;               /* out: pfc_xoff_o */
-  uint32_t reserved;
+  uint32_t link_down;              /* in: 1: link_up_i is 0 */
   struct rnic_stats stats;
   char err[256];                   /* first protocol error, with its cycle */
 };

@@ -964,7 +964,7 @@ const (
 	EQETypeQPFatal EQEType = 16
 	// a CQ was full and takes no more CQEs; object: CQN
 	EQETypeCQOverrun EQEType = 17
-	// state of the port (no source yet)
+	// the port's link came up (detail 1) or went down (detail 0); object: port number, 1
 	EQETypePort EQEType = 18
 	// an SRQ has fewer WQEs than its limit; object: SRQN
 	EQETypeSRQLimit EQEType = 19
@@ -1013,7 +1013,7 @@ func (e EQEType) Doc() string {
 	case EQETypeCQOverrun:
 		return "a CQ was full and takes no more CQEs; object: CQN"
 	case EQETypePort:
-		return "state of the port (no source yet)"
+		return "the port's link came up (detail 1) or went down (detail 0); object: port number, 1"
 	case EQETypeSRQLimit:
 		return "an SRQ has fewer WQEs than its limit; object: SRQN"
 	case EQETypeQPAccessErr:

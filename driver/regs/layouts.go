@@ -806,6 +806,8 @@ const (
 	QPContextTrafficClassOffset    = 65
 	QPContextFlowLabelOffset       = 68
 	QPContextGSIOffset             = 71
+	QPContextSQDEventOffset        = 71
+	QPContextSQDrainingOffset      = 71
 	QPContextQKeyOffset            = 72
 	QPContextSRQNOffset            = 76
 	QPContextHasSRQOffset          = 79
@@ -894,6 +896,11 @@ type QPContext struct {
 	FlowLabel uint32
 	// GSI is at byte 71, bit 0: UD: this QP is QP1 on the wire (create only; one at a time).
 	GSI bool
+	// SQDEvent is at byte 71, bit 1: modify to SQD: event sq_drained when all that was begun is
+	// complete.
+	SQDEvent bool
+	// SQDraining is at byte 71, bit 2: query: in SQD, and something that was begun is not complete.
+	SQDraining bool
 	// QKey is at byte 72: UD: Q_Key that a received packet must have.
 	QKey uint32
 	// SRQN is at byte 76, 24 bits: with has_srq.
@@ -1011,6 +1018,12 @@ func (x *QPContext) Marshal(b []byte) error {
 		if x.GSI {
 			v |= 1 << 0
 		}
+		if x.SQDEvent {
+			v |= 1 << 1
+		}
+		if x.SQDraining {
+			v |= 1 << 2
+		}
 		b[71] = byte(v)
 	}
 	binary.LittleEndian.PutUint32(b[72:], x.QKey)
@@ -1096,6 +1109,8 @@ func (x *QPContext) Unmarshal(b []byte) error {
 	x.TrafficClass = uint8(uint8(b[65]))
 	x.FlowLabel = uint32(uint32(b[68]) | uint32(b[69])<<8 | uint32(b[70])<<16)
 	x.GSI = (uint8(b[71]))&0x1 != 0
+	x.SQDEvent = ((uint8(b[71]))>>1)&0x1 != 0
+	x.SQDraining = ((uint8(b[71]))>>2)&0x1 != 0
 	x.QKey = binary.LittleEndian.Uint32(b[72:])
 	x.SRQN = uint32(uint32(b[76]) | uint32(b[77])<<8 | uint32(b[78])<<16)
 	x.HasSRQ = (uint8(b[79]))&0x1 != 0

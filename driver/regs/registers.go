@@ -6,7 +6,7 @@ package regs
 
 // LayoutHash is the hash over the register map and the layouts that this package was made for; the
 // NIC shows its own in register layout_hash (LayoutHashOffset).
-const LayoutHash uint32 = 0x26c7a07b
+const LayoutHash uint32 = 0xbb690746
 
 // Place and size of the register block in bytes.
 const (
@@ -89,6 +89,8 @@ const (
 	RxGhostResponsesOffset   uint64 = 0x11a0 // ro, 64 bits
 	RxRawFramesOffset        uint64 = 0x11a8 // ro, 64 bits
 	TxRawFramesOffset        uint64 = 0x11b0 // ro, 64 bits
+	RespCQEErrorOffset       uint64 = 0x11b8 // ro, 64 bits
+	RespCQEFlushErrorOffset  uint64 = 0x11c0 // ro, 64 bits
 	EQEWrittenOffset         uint64 = 0x11c8 // ro, 64 bits
 	EQELostOffset            uint64 = 0x11d0 // ro, 64 bits
 	InterruptsOffset         uint64 = 0x11d8 // ro, 64 bits
@@ -143,7 +145,7 @@ func (r VersionReg) WithMajor(v uint16) VersionReg { return r&^(0xffff<<16) | Ve
 type LayoutHashReg uint32
 
 // LayoutHashReset is the value after reset.
-const LayoutHashReset LayoutHashReg = 0x26c7a07b
+const LayoutHashReset LayoutHashReg = 0xbb690746
 
 // Hash is bits 31:0.
 func (r LayoutHashReg) Hash() uint32 { return uint32(r >> 0 & 0xffffffff) }
@@ -279,6 +281,17 @@ func (r StatusReg) WithIdle(v bool) StatusReg {
 		return r | 1<<1
 	}
 	return r &^ (1 << 1)
+}
+
+// LinkUp is bit 2: 1: the MAC has a link.
+func (r StatusReg) LinkUp() bool { return r>>2&1 != 0 }
+
+// WithLinkUp returns r with link_up set to v; bits of v that do not fit are dropped.
+func (r StatusReg) WithLinkUp(v bool) StatusReg {
+	if v {
+		return r | 1<<2
+	}
+	return r &^ (1 << 2)
 }
 
 // EventsReg is a value of register events (rw1c, 32 bits): Sticky events.
@@ -1259,6 +1272,30 @@ func (r TxRawFramesReg) Count() uint64 { return uint64(r >> 0 & 0xffffffffffffff
 // WithCount returns r with count set to v; bits of v that do not fit are dropped.
 func (r TxRawFramesReg) WithCount(v uint64) TxRawFramesReg {
 	return r&^(0xffffffffffffffff<<0) | TxRawFramesReg(v)&0xffffffffffffffff<<0
+}
+
+// RespCQEErrorReg is a value of register resp_cqe_error (ro, 64 bits): CQEs of receives with an
+// error other than flush.
+type RespCQEErrorReg uint64
+
+// Count is bits 63:0.
+func (r RespCQEErrorReg) Count() uint64 { return uint64(r >> 0 & 0xffffffffffffffff) }
+
+// WithCount returns r with count set to v; bits of v that do not fit are dropped.
+func (r RespCQEErrorReg) WithCount(v uint64) RespCQEErrorReg {
+	return r&^(0xffffffffffffffff<<0) | RespCQEErrorReg(v)&0xffffffffffffffff<<0
+}
+
+// RespCQEFlushErrorReg is a value of register resp_cqe_flush_error (ro, 64 bits): CQEs of receives
+// with flush error.
+type RespCQEFlushErrorReg uint64
+
+// Count is bits 63:0.
+func (r RespCQEFlushErrorReg) Count() uint64 { return uint64(r >> 0 & 0xffffffffffffffff) }
+
+// WithCount returns r with count set to v; bits of v that do not fit are dropped.
+func (r RespCQEFlushErrorReg) WithCount(v uint64) RespCQEFlushErrorReg {
+	return r&^(0xffffffffffffffff<<0) | RespCQEFlushErrorReg(v)&0xffffffffffffffff<<0
 }
 
 // EQEWrittenReg is a value of register eqe_written (ro, 64 bits): EQEs written.

@@ -12,7 +12,7 @@ var registers = []Register{
 		{Name: "minor", Doc: "", Lo: 0, Width: 16},
 		{Name: "major", Doc: "", Lo: 16, Width: 16},
 	}},
-	{Name: "layout_hash", Doc: "Hash over registers and layouts; the driver compares it at open.", Offset: 0x8, Width: 32, Access: AccessCONST, Array: false, Count: 1, Stride: 4, Reset: 0x26c7a07b, Fields: []Field{
+	{Name: "layout_hash", Doc: "Hash over registers and layouts; the driver compares it at open.", Offset: 0x8, Width: 32, Access: AccessCONST, Array: false, Count: 1, Stride: 4, Reset: 0xbb690746, Fields: []Field{
 		{Name: "hash", Doc: "", Lo: 0, Width: 32},
 	}},
 	{Name: "caps0", Doc: "Sizes built into this RTL.", Offset: 0x10, Width: 32, Access: AccessRO, Array: false, Count: 1, Stride: 4, Reset: 0x0, Fields: []Field{
@@ -40,6 +40,7 @@ var registers = []Register{
 	{Name: "status", Doc: "Function status.", Offset: 0x28, Width: 32, Access: AccessRO, Array: false, Count: 1, Stride: 4, Reset: 0x0, Fields: []Field{
 		{Name: "ready", Doc: "1: initialised, accepts commands", Lo: 0, Width: 1},
 		{Name: "idle", Doc: "1: nothing in flight in any pipeline", Lo: 1, Width: 1},
+		{Name: "link_up", Doc: "1: the MAC has a link", Lo: 2, Width: 1},
 	}},
 	{Name: "events", Doc: "Sticky events.", Offset: 0x2c, Width: 32, Access: AccessRW1C, Array: false, Count: 1, Stride: 4, Reset: 0x0, Fields: []Field{
 		{Name: "cq_overrun", Doc: "", Lo: 0, Width: 1},
@@ -256,6 +257,12 @@ var registers = []Register{
 	{Name: "tx_raw_frames", Doc: "Frames sent for the raw packet QP.", Offset: 0x11b0, Width: 64, Access: AccessRO, Array: false, Count: 1, Stride: 8, Reset: 0x0, Fields: []Field{
 		{Name: "count", Doc: "", Lo: 0, Width: 64},
 	}},
+	{Name: "resp_cqe_error", Doc: "CQEs of receives with an error other than flush.", Offset: 0x11b8, Width: 64, Access: AccessRO, Array: false, Count: 1, Stride: 8, Reset: 0x0, Fields: []Field{
+		{Name: "count", Doc: "", Lo: 0, Width: 64},
+	}},
+	{Name: "resp_cqe_flush_error", Doc: "CQEs of receives with flush error.", Offset: 0x11c0, Width: 64, Access: AccessRO, Array: false, Count: 1, Stride: 8, Reset: 0x0, Fields: []Field{
+		{Name: "count", Doc: "", Lo: 0, Width: 64},
+	}},
 	{Name: "eqe_written", Doc: "EQEs written.", Offset: 0x11c8, Width: 64, Access: AccessRO, Array: false, Count: 1, Stride: 8, Reset: 0x0, Fields: []Field{
 		{Name: "count", Doc: "", Lo: 0, Width: 64},
 	}},
@@ -438,6 +445,8 @@ var layouts = []Layout{
 		{Name: "traffic_class", Doc: "DSCP and ECN", Lo: 520, Width: 8},
 		{Name: "flow_label", Doc: "", Lo: 544, Width: 24},
 		{Name: "gsi", Doc: "UD: this QP is QP1 on the wire (create only; one at a time)", Lo: 568, Width: 1},
+		{Name: "sqd_event", Doc: "modify to SQD: event sq_drained when all that was begun is complete", Lo: 569, Width: 1},
+		{Name: "sq_draining", Doc: "query: in SQD, and something that was begun is not complete", Lo: 570, Width: 1},
 		{Name: "qkey", Doc: "UD: Q_Key that a received packet must have", Lo: 576, Width: 32},
 		{Name: "srqn", Doc: "with has_srq", Lo: 608, Width: 24},
 		{Name: "has_srq", Doc: "1: receives from the SRQ srqn; rq_addr, log_rq_size mean nothing", Lo: 632, Width: 1},

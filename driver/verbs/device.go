@@ -169,6 +169,9 @@ const (
 	// interrupts of armed event queues
 	ctrlIRQEnable = 1 << 1
 	readyPolls    = 100000
+	statusLinkUp  = 1 << 2
+	// Ethernet with a tag, IPv6, UDP, BTH, the longest extended headers (RETH, ImmDt) and ICRC
+	maxHeaders = 18 + 40 + 8 + 12 + 20 + 4
 )
 
 // waitReady waits until status.ready; a function that does not come up is an error.
@@ -187,6 +190,55 @@ func (d *Device) waitReady(verb string) error {
 
 // Attr tells what the device offers. Corresponds to ibv_query_device(3).
 func (d *Device) Attr() DeviceAttr { return d.attr }
+
+// PortState is the state of the port. Corresponds to enum ibv_port_state.
+type PortState uint8
+
+// Port states.
+const (
+	PortDown   PortState = 1
+	PortActive PortState = 4
+)
+
+// String gives the name that ibv_devinfo prints.
+func (s PortState) String() string {
+	switch s {
+	case PortDown:
+		return "PORT_DOWN"
+	case PortActive:
+		return "PORT_ACTIVE"
+	}
+	return fmt.Sprintf("PortState(%d)", uint8(s))
+}
+
+// PortAttr tells how the port is. Corresponds to struct ibv_port_attr.
+type PortAttr struct {
+	State     PortState
+	ActiveMTU MTU // largest path MTU that fits into a frame
+	MaxMsg    uint64
+}
+
+// QueryPort asks for the state of the port, whose changes are events. Corresponds to ibv_query_port(3).
+func (d *Device) QueryPort() (PortAttr, error) {
+	const verb = "query_port"
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if d.closed {
+		return PortAttr{}, &Error{Verb: verb, Err: ErrClosed}
+	}
+	status := d.csr.Load32(regs.StatusOffset)
+	if err := d.p.Err(); err != nil {
+		return PortAttr{}, &Error{Verb: verb, Err: fmt.Errorf("%w: %w", ErrDevice, err)}
+	}
+	a := PortAttr{State: PortDown, ActiveMTU: MTU4096, MaxMsg: d.attr.MaxMsgSize}
+	if status&statusLinkUp != 0 {
+		a.State = PortActive
+	}
+	for a.ActiveMTU > MTU256 && a.ActiveMTU.Bytes()+maxHeaders > d.attr.MaxFrame {
+		a.ActiveMTU--
+	}
+	return a, nil
+}
 
 // PCIe gives the function below, for tools that look at registers.
 func (d *Device) PCIe() pcie.Device { return d.p }

@@ -22,14 +22,15 @@ type EventType uint8
 const (
 	EventQPFatal     EventType = EventType(regs.EQETypeQPFatal)     // the QP went to ERR by itself
 	EventCQErr       EventType = EventType(regs.EQETypeCQOverrun)   // the CQ was full and takes no more completions
-	EventPort        EventType = EventType(regs.EQETypePort)        // state of the port
 	EventSRQLimit    EventType = EventType(regs.EQETypeSRQLimit)    // the SRQ has fewer work requests than its limit
 	EventQPAccessErr EventType = EventType(regs.EQETypeQPAccessErr) // the peer was refused memory access; the QP went to ERR
 	EventQPLastWQE   EventType = EventType(regs.EQETypeQPLastWQE)   // a QP in ERR has consumed its last work request of an SRQ
-	EventSQDrained   EventType = EventType(regs.EQETypeSQDrained)   // a QP in SQD has nothing outstanding
+	EventSQDrained   EventType = EventType(regs.EQETypeSQDrained)   // a QP in SQD has completed all that it had begun
+	EventPortErr     EventType = EventType(regs.EQETypePort)        // the port's link went down
+	EventPortActive  EventType = 1<<7 | EventPortErr                // the port's link came up
 )
 
-var eventNames = map[EventType]string{EventQPFatal: "QP fatal", EventCQErr: "CQ error", EventPort: "port",
+var eventNames = map[EventType]string{EventQPFatal: "QP fatal", EventCQErr: "CQ error", EventPortErr: "port error", EventPortActive: "port active",
 	EventSRQLimit: "SRQ limit reached", EventQPAccessErr: "QP access error", EventQPLastWQE: "QP last WQE reached",
 	EventSQDrained: "send queue drained"}
 
@@ -46,7 +47,7 @@ type Event struct {
 	Type   EventType
 	QP     *QP    // of QP events; nil if it does not exist any more
 	CQ     *CQ    // of CQ events; nil if it does not exist any more
-	Number uint32 // QPN, CQN or other number of the object
+	Number uint32 // QPN, CQN or other number of the object; of port events: the port
 }
 
 // String names event and object.
@@ -532,6 +533,10 @@ func (d *Device) nextEvent(ctx context.Context) (Event, error) {
 	switch ev.Type {
 	case EventQPFatal, EventQPAccessErr, EventQPLastWQE, EventSQDrained:
 		ev.QP = d.lookupQP(e.Object)
+	case EventPortErr:
+		if e.Detail != 0 {
+			ev.Type = EventPortActive
+		}
 	case EventCQErr:
 		if e.Object < uint32(len(d.cqByN)) {
 			ev.CQ = d.cqByN[e.Object].Load()

@@ -79,6 +79,7 @@ module rnic_core
   output logic [DataW/8-1:0]  tx_keep_o,
   output logic                tx_last_o,
   output logic                tx_user_o,
+  input  logic                link_up_i,         // MAC and PHY have a link (synchronous to clk_i)
   // priority flow control, per priority
   input  logic [7:0]          pfc_pause_i,
   output logic [7:0]          pfc_xoff_o,
@@ -180,7 +181,7 @@ module rnic_core
   mr_t                       mr_rsp[NumMrPorts];
   logic     [NumErr-1:0]     qp_err_valid, qp_err_ready;
   qp_idx_t  [NumErr-1:0]     qp_err_idx;
-  logic                      qp_err_access;
+  logic                      qp_err_access, rsp_err_access;
   logic                      errev_valid, errev_ready;
   qp_idx_t                   errev_idx;
   qp_err_e                   errev_why;
@@ -204,7 +205,7 @@ module rnic_core
     .cmd_from_i(qp_cmd_from), .cmd_attr_i(qp_cmd_attr),
     .cmd_rsp_valid_o(qp_cmd_rsp_valid), .cmd_rsp_ok_o(qp_cmd_rsp_ok), .cmd_rsp_o(qp_cmd_rsp),
     .err_valid_i(qp_err_valid), .err_ready_o(qp_err_ready), .err_idx_i(qp_err_idx),
-    .err_access_i({{NumErr - 1{1'b0}}, qp_err_access}),
+    .err_access_i({rsp_err_access, 2'b00, qp_err_access}),
     .errev_valid_o(errev_valid), .errev_ready_i(errev_ready), .errev_idx_o(errev_idx),
     .errev_why_o(errev_why),
     .drain_i(drain), .drain_done_o(drain_done[0]),
@@ -327,7 +328,8 @@ module rnic_core
   logic       rd_done_valid;
   rsp_done_t  rd_done;
   rsp_slot_t  rd_left;
-  logic       wrack_valid, wrack_ready, rxack_valid, rxack_ready;
+  logic       wrack_valid, wrack_ready, rxack_valid, rxack_ready, sq_flush_valid, sq_flush_ready;
+  qp_idx_t    sq_flush_idx;
   ack_rx_t    wrack, rxack;
   logic       rt_re, rt_update_valid, ev_implied, ev_dup_rsp, ev_ghost_rsp;
   qp_idx_t    rt_qp;
@@ -352,7 +354,8 @@ module rnic_core
   logic        srq_lim_valid, srq_lim_ready;
   srq_idx_t    srq_lim_srqn;
 
-  // QPs that went to ERR: told to the requester, to the receive queues and, if by itself, as an event.
+  // QPs that went to ERR: told to the requester (by way of the payload writer), to the receive queues and, if by itself, as an
+  // event.
   logic errev_req_q, errev_rq_q, errev_ev_q, errev_req_ready, errev_rq_ready;
   logic qpev_valid, qpev_ready, errev_ev_ready;
   async_ev_t qpev;
@@ -421,6 +424,8 @@ module rnic_core
     .rd_qp_o(rd_qp), .rd_done_valid_i(rd_done_valid), .rd_done_i(rd_done), .rd_left_i(rd_left),
     .chg_valid_o(chg_valid[0]), .chg_ready_i(chg_ready[0]), .chg_o(chg[0]),
     .chg_rsp_valid_i(chg_rsp_valid[0]), .chg_rsp_i(chg_rsp),
+    .sq_flush_valid_i(errev_valid && !errev_req_q), .sq_flush_ready_o(errev_req_ready),
+    .sq_flush_idx_i(errev_idx),
     .bar_valid_i(bar_valid), .bar_ready_o(bar_ready),
     .ackrx_valid_o(ackrx_valid), .ackrx_ready_i(ackrx_ready), .ackrx_o(ackrx),
     .qp_err_valid_o(qp_err_valid[0]), .qp_err_ready_i(qp_err_ready[0]),
@@ -474,6 +479,7 @@ module rnic_core
     .atomic_done_i(at_done), .atomic_err_i(at_err), .atomic_value_i(at_value),
     .rsp_valid_o(rspjob_valid), .rsp_ready_i(rspjob_ready), .rsp_o(rspjob),
     .ackrx_valid_o(wrack_valid), .ackrx_ready_i(wrack_ready), .ackrx_o(wrack),
+    .sq_flush_valid_o(sq_flush_valid), .sq_flush_ready_i(sq_flush_ready), .sq_flush_idx_o(sq_flush_idx),
     .cqe_valid_o(rx_cqe_valid), .cqe_ready_i(rx_cqe_ready), .cqe_o(rx_cqe),
     .qp_err_valid_o(qp_err_valid[1]), .qp_err_ready_i(qp_err_ready[1]),
     .qp_err_idx_o(qp_err_idx[1]),
@@ -547,8 +553,7 @@ module rnic_core
     .push_valid_i(db_valid && db_is_push), .push_word_i(db_offset[6:3]), .push_data_i(db_data),
     .ackrx_valid_i(reqack_valid), .ackrx_ready_o(reqack_ready), .ackrx_i(reqack),
     .err_valid_i(txerr_valid && !txerr.response), .err_ready_o(reqerr_ready), .err_i(txerr),
-    .flush_valid_i(errev_valid && !errev_req_q), .flush_ready_o(errev_req_ready),
-    .flush_idx_i(errev_idx),
+    .flush_valid_i(sq_flush_valid), .flush_ready_o(sq_flush_ready), .flush_idx_i(sq_flush_idx),
     .qpa_req_valid_o(qp_req_valid[2]), .qpa_req_ready_i(qp_req_ready[2]),
     .qpa_req_idx_o(qp_req_idx[2]), .qpa_rsp_valid_i(qp_rsp_valid[2]), .qpa_rsp_i(qp_rsp[2]),
     .qpb_req_valid_o(qp_req_valid[3]), .qpb_req_ready_i(qp_req_ready[3]),
@@ -598,7 +603,7 @@ module rnic_core
     .err_valid_i(txerr_valid && txerr.response), .err_ready_o(rsperr_ready), .err_i(txerr),
     .nak_valid_o(rspnak_valid), .nak_ready_i(rspnak_ready), .nak_o(rspnak),
     .qp_err_valid_o(qp_err_valid[3]), .qp_err_ready_i(qp_err_ready[3]),
-    .qp_err_idx_o(qp_err_idx[3]),
+    .qp_err_idx_o(qp_err_idx[3]), .qp_err_access_o(rsp_err_access),
     .ev_nak_access_o(ev_rsp_nak_access), .ev_nak_op_o(ev_rsp_nak_op),
     .idle_o(block_idle[13]), .drain_i(drain), .drain_done_o(drain_done[12])
   );
@@ -686,7 +691,8 @@ module rnic_core
   logic [3:0]  cq_cmd_log_size;
   logic [7:0]  cq_cmd_eqn;
   cq_ctx_t     cq_cmd_rsp;
-  logic        ev_cqe, ev_cqe_lost, ev_cq_overrun, ev_cqe_error, ev_cqe_flush;
+  logic        ev_cqe, ev_cqe_lost, ev_cq_overrun;
+  logic [1:0]  ev_cqe_error, ev_cqe_flush;
   logic        ev_cq_bad_db, ev_cqe_axi_err, last_valid, last_ready;
   qp_idx_t     last_qp;
   cq_mod_t     cq_cmd_mod;
@@ -730,16 +736,21 @@ module rnic_core
 
   // Asynchronous events: sources in the order of in_valid_i.
   logic        cmdev_valid, cmdev_ready;
-  async_ev_t   cmdev, limev, lastev;
+  async_ev_t   cmdev, limev, lastev, portev;
+  logic        portev_valid, portev_ready, link_up;
+  port_events u_port_events (
+    .clk_i, .rst_ni(core_rst_n), .link_up_i, .link_up_o(link_up),
+    .event_valid_o(portev_valid), .event_ready_i(portev_ready), .event_o(portev)
+  );
   assign limev = '{ev_type: rnic_regs_pkg::EqeTypeSrqLimit, object: 32'(srq_lim_srqn), detail: '0};
   assign lastev = '{
     ev_type: rnic_regs_pkg::EqeTypeQpLastWqe, object: 32'(idx_to_qpn(last_qp)), detail: '0
   };
-  event_arb #(.NumSrc(5)) u_event_arb (
+  event_arb #(.NumSrc(6)) u_event_arb (
     .clk_i, .rst_ni(core_rst_n),
-    .in_valid_i({last_valid, srq_lim_valid, cmdev_valid, ovr_valid, qpev_valid}),
-    .in_ready_o({last_ready, srq_lim_ready, cmdev_ready, ovr_ready, qpev_ready}),
-    .in_i({lastev, limev, cmdev, ovr, qpev}),
+    .in_valid_i({portev_valid, last_valid, srq_lim_valid, cmdev_valid, ovr_valid, qpev_valid}),
+    .in_ready_o({portev_ready, last_ready, srq_lim_ready, cmdev_ready, ovr_ready, qpev_ready}),
+    .in_i({portev, lastev, limev, cmdev, ovr, qpev}),
     .out_valid_o(event_valid), .out_ready_i(event_ready), .out_o(event_in),
     .drain_i(drain), .drain_done_o(drain_done[10]), .idle_o(block_idle[11])
   );
@@ -844,7 +855,7 @@ module rnic_core
   logic csr_busy, idle_q;
   assign csr_busy = s_axil_awvalid_i || s_axil_wvalid_i || s_axil_bvalid_o ||
                     s_axil_arvalid_i || s_axil_rvalid_o || db_valid || irq_busy ||
-                    reg2hw.reset.qe || reg2hw.cmdq_pi.qe || reg2hw.cmdq_cfg.qe;
+                    reg2hw.reset.qe || reg2hw.cmdq_pi.qe || reg2hw.cmdq_cfg.qe || link_up_i != link_up;
   always_ff @(posedge clk_i) begin
     if (!rst_ni) idle_q <= 1'b0;
     else idle_q <= &block_idle && !csr_busy && !stop && core_rst_n && !rd_busy && !wr_busy;
@@ -854,7 +865,7 @@ module rnic_core
   rnic_counters #(.DataW(DataW), .ClkPs(ClkPs)) u_counters (
     .clk_i, .rst_ni(core_rst_n), .time_i, .time_read_i(s_axil_arvalid_i),
     .ready_i(!stop && !reset_trigger), .idle_i(&block_idle && !rd_busy && !wr_busy),
-    .cmdq_ci_i(cmdq_ci), .irq_pend_i(irq_pend_q), .irq_i(irq_o),
+    .link_up_i(link_up), .cmdq_ci_i(cmdq_ci), .irq_pend_i(irq_pend_q), .irq_i(irq_o),
     .capture_drops_only_i(reg2hw.rx_ctrl.capture_drops_only),
     .verdict_valid_i(verdict_valid_o), .verdict_i(verdict),
     .ev_drop_valid_i(ev_drop_valid), .ev_drop_i(ev_drop), .ev_nak_op_i(ev_nak_op),

@@ -160,6 +160,7 @@ module cmd_proc_tb #(
     .cmd_rsp_valid_o(ah_cmd_rsp_valid), .cmd_rsp_o(ah_cmd_rsp));
   logic cqe_ready, db_ready;
   logic [7:0] cqe_ev;
+  logic [3:0] cqe_fail;
   qp_idx_t last_qp;
   cqe_writer #(.DataW(DataW)) u_cqe (
     .clk_i(clk), .rst_ni(rst_n), .time_i(now), .in_valid_i(1'b0), .in_ready_o(cqe_ready), .in_i('0),
@@ -173,8 +174,8 @@ module cmd_proc_tb #(
     .w_valid_o(w_valid[1]), .w_ready_i(w_ready[1]), .w_data_o(w_data[1]), .w_strb_o(w_strb[1]),
     .w_last_o(w_last[1]), .b_valid_i(b_valid[1]), .b_err_i(b_err),
     .drain_i(drain), .drain_done_o(cqe_drain_done),
-    .ev_cqe_o(cqe_ev[0]), .ev_lost_o(cqe_ev[1]), .ev_overrun_o(cqe_ev[2]), .ev_error_o(cqe_ev[3]),
-    .ev_flush_o(cqe_ev[4]), .ev_bad_db_o(cqe_ev[5]), .ev_axi_err_o(cqe_ev[6]), .last_valid_o(cqe_ev[7]), .last_ready_i(1'b1), .last_qp_o(last_qp), .idle_o(cqe_idle));
+    .ev_cqe_o(cqe_ev[0]), .ev_lost_o(cqe_ev[1]), .ev_overrun_o(cqe_ev[2]), .ev_error_o(cqe_fail[1:0]),
+    .ev_flush_o(cqe_fail[3:2]), .ev_bad_db_o(cqe_ev[5]), .ev_axi_err_o(cqe_ev[6]), .last_valid_o(cqe_ev[7]), .last_ready_i(1'b1), .last_qp_o(last_qp), .idle_o(cqe_idle));
   eq_writer #(.DataW(DataW)) u_eq (
     .clk_i(clk), .rst_ni(rst_n), .comp_valid_i(comp_valid), .comp_ready_o(comp_ready), .comp_i(comp),
     .async_valid_i(event_valid), .async_ready_o(event_ready), .async_i(event_out),

@@ -15,7 +15,7 @@ module read_responder_tb
 
   logic job_valid = 0, job_ready, done_valid, hold, qp_req_valid, qp_req_ready = 0, qp_rsp_valid = 0;
   logic mr_req_valid, mr_req_ready = 0, mr_rsp_valid = 0, pkt_valid, pkt_ready = 0, frag_valid, frag_ready = 0;
-  logic err_valid = 0, err_ready, nak_valid, nak_ready = 0, qp_err_valid, qp_err_ready = 0;
+  logic err_valid = 0, err_ready, nak_valid, nak_ready = 0, qp_err_valid, qp_err_ready = 0, qp_err_access;
   logic ev_nak_access, ev_nak_op, idle, drain = 0, drain_done;
   rsp_job_t job = '0;
   qp_idx_t done_qp = 0, hold_qp = 0, qp_req_idx, qp_err_idx;
@@ -42,7 +42,7 @@ module read_responder_tb
     .frag_valid_o(frag_valid), .frag_ready_i(frag_ready), .frag_o(frag),
     .err_valid_i(err_valid), .err_ready_o(err_ready), .err_i(err),
     .nak_valid_o(nak_valid), .nak_ready_i(nak_ready), .nak_o(nak),
-    .qp_err_valid_o(qp_err_valid), .qp_err_ready_i(qp_err_ready), .qp_err_idx_o(qp_err_idx),
+    .qp_err_valid_o(qp_err_valid), .qp_err_ready_i(qp_err_ready), .qp_err_idx_o(qp_err_idx), .qp_err_access_o(qp_err_access),
     .ev_nak_access_o(ev_nak_access), .ev_nak_op_o(ev_nak_op),
     .idle_o(idle), .drain_i(drain), .drain_done_o(drain_done)
   );
@@ -83,7 +83,7 @@ module read_responder_tb
   int       issued[NumQp], fresh[NumQp];
   psn_t     psn[NumQp];
   bit       stopped[NumQp];                // nothing more may leave, but for what is being cut
-  bit       expect_nak[NumQp], expect_err[NumQp];
+  bit       expect_nak[NumQp], expect_err[NumQp], expect_access[NumQp];
   int       cycle, n_pkt, n_nak, n_qp_err, n_value, n_gone, n_replay, n_late, n_after_stop, n_access, n_op;
   int       run_qp = -1, run_len = 0, max_run = 0;
   bit       check_run = 0;
@@ -214,7 +214,11 @@ module read_responder_tb
             n = 1;
           end
         end
-        DoError: j.kind = RspError;
+        DoError: begin
+          j.kind = RspError;
+          j.access = 1'($urandom());
+          expect_access[aq] = j.access;
+        end
         default: begin
           j.kind = RspInit;
           want[aq].delete();
@@ -340,6 +344,7 @@ module read_responder_tb
       if (qp_err_valid && qp_err_ready) begin
         n_qp_err++;
         if (!expect_err[qp_err_idx]) $fatal(1, "QP error of %0d", qp_err_idx);
+        if (qp_err_access !== expect_access[qp_err_idx]) $fatal(1, "QP error of %0d: access %b", qp_err_idx, qp_err_access);
         expect_err[qp_err_idx] = 0;
       end
       if (ev_nak_access) ev_access++;
@@ -431,6 +436,7 @@ module read_responder_tb
       n_after_stop = 0;
       case (mode)
         0: begin  // the region goes away: what is being answered is refused, if it is not too late
+          expect_access[q] = 1;
           expect_nak[q] = 1;
           expect_err[q] = 1;
           v = int'($urandom() % 4);
@@ -448,6 +454,7 @@ module read_responder_tb
         end
         1: begin  // payload of a response fails: nothing but what was being cut follows; a second report says nothing new
           err = '{qp: qp_idx_t'(q), response: 1'b1, wqe: 16'd0, psn: psn[q] - 24'd5, msn: 24'($urandom())};
+          expect_access[q] = 0;
           err_psn = err.psn;
           err_msn = err.msn;
           expect_nak[q] = 1;

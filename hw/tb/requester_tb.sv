@@ -187,6 +187,7 @@ module requester_tb
   bit failed[NQ];                      // error CQE seen, only flushes follow
   bit flushing[NQ];                    // a flush was seen
   bit forced[NQ];                      // put into ERR from outside
+  bit flush_come[NQ];                  // the QP table's flush came: all that was received for it is in memory
   bit silent[NQ];                      // peer answers nothing more
   int fail_idx[NQ];                    // WQE that NAK or read error was made for, -1 none
   logic [7:0] fail_status[NQ], fail_syn[NQ];
@@ -867,6 +868,10 @@ module requester_tb
     if (cqe.index !== r_done[q] || r_done[q] == r_rung[q])
       $fatal(1, "QP %0d: CQE index %0d, want %0d (rung %0d)", q, cqe.index, r_done[q], r_rung[q]);
     s = int'(cqe.index) % Ring;
+    // responses taken for this QP may still be on their way to memory
+    if (cqe.status != WcStatusSuccess && d_kind[q][s] <= 1 && !flush_come[q])
+      $fatal(1, "QP %0d: WQE %0d fails (%0d) before the flush", q, cqe.index, cqe.status);
+    if (cqe.status == WcStatusWrFlushErr && !flush_come[q]) $fatal(1, "QP %0d: WQE %0d flushed before the flush", q, cqe.index);
     if (cqe.status == WcStatusSuccess) begin
       if (failed[q]) $fatal(1, "QP %0d: success after failure", q);
       if (!d_signaled[q][s]) $fatal(1, "QP %0d: CQE of unsignaled WQE %0d", q, cqe.index);
@@ -981,7 +986,7 @@ module requester_tb
   task automatic to_err(qp_idx_t i);
     if (qp_tab[i].state != QpErr && qp_tab[i].state inside {QpInit, QpRtr, QpRts, QpSqd}) begin
       qp_tab[i].state = QpErr;
-      flushes.push_back({64'(cyc + rnd(1, 40)), i, psn_t'('0), 8'('0), 16'('0)});
+      flushes.push_back({64'(cyc + rnd(1, chance(30) ? 400 : 40)), i, psn_t'('0), 8'('0), 16'('0)});
     end
   endtask
 
@@ -1218,7 +1223,10 @@ module requester_tb
       cqe_old = cqe;
       pkt_wait = pkt_valid && !pkt_ready;
       pkt_old = pkt;
-      if (flush_valid && flush_ready) flush_valid <= 0;
+      if (flush_valid && flush_ready) begin
+        flush_valid <= 0;
+        if (qnum[flush_idx] >= 0) flush_come[qnum[flush_idx]] = 1;
+      end
       if ((!flush_valid || flush_ready) && flushes.size() > 0 && flushes[0].due <= 64'(cyc)) begin
         flush_valid <= 1;
         flush_idx <= flushes[0].qp;
@@ -1288,7 +1296,7 @@ module requester_tb
     next_psn[q] = psn; e_psn[q] = psn; e_nak[q] = 0; lossy[q] = 0; drop_pc[q] = 0; ackdrop_pc[q] = 0; rnr_pc[q] = 0;
     black[q] = 0; rnr_first[q] = 0; rnr_code[q] = -1; rnr_from[q] = 0; rnr_until[q] = 0; rnr_mute[q] = 0; n_una[q] = 0;
     r_psn[q] = psn; r_una[q] = psn; r_since[q] = 0; since_signal[q] = 0;
-    failed[q] = 0; flushing[q] = 0; forced[q] = 0; silent[q] = 0; fail_idx[q] = -1; inject[q] = 0;
+    failed[q] = 0; flushing[q] = 0; flush_come[q] = 0; forced[q] = 0; silent[q] = 0; fail_idx[q] = -1; inject[q] = 0;
     sent_bytes[q] = 0;
     rd_pc[q] = rd_default; m_made[q] = 0; m_taken[q] = 0; m_gap[q] = 0; last_due[q] = 0; rsp_fail[q] = 0;
     qp_tab[qidx[q]].max_rd_atomic = 8'(rnd(1, 8));

@@ -31,6 +31,8 @@ module rnic_counters_tb #(
   logic [20:0] ev = '0;
   logic push = 0;
   logic [1:0] push_unused = '0;
+  logic [1:0] ev3 = '0;
+  longint n3[2];
   rnic_regs_pkg::csr_hw2reg_t q;
 
   rnic_counters #(.DataW(DataW)) dut (
@@ -42,7 +44,7 @@ module rnic_counters_tb #(
     .ev_frame_valid_i(frame_valid), .ev_frame_len_i(frame_len), .ev_frame_kind_i(frame_kind),
     .ev_abort_i(ev[3]), .ev_stall_mac_i(ev[4]), .ev_stall_read_i(ev[5]), .ev_wqe_i(wqe), .ev_push_i(push), .ev_push_unused_i(push_unused), .ev_ack_i(ev[6]),
     .ev_nak_i(ev[7]), .ev_ghost_i(ev[8]), .ev_window_i(ev[9]), .ev_cqe_i(ev[10]), .ev_cqe_lost_i(ev[11]),
-    .ev_cq_overrun_i(ev[12]), .ev_cqe_error_i(ev[13]), .ev_cqe_flush_i(ev[14]), .ev_cmd_i(ev[15]),
+    .ev_cq_overrun_i(ev[12]), .ev_cqe_error_i({ev3[0], ev[13]}), .ev_cqe_flush_i({ev3[1], ev[14]}), .ev_cmd_i(ev[15]),
     .ev_cmd_error_i(ev[16]), .ev_qp_fatal_i(ev[17]), .ev_srq_limit_i(ev[19]), .ev_last_wqe_i(ev[20]), .ev_bad_db_i(bad_db), .ev_axi_rd_err_i(rd_err),
     .ev_axi_wr_err_i(wr_err), .ev_rq_wqe_i(rq_wqe), .ev_rx_send_i(ev2[0]),
     .ev_no_buffer_i(ev2[1]), .ev_timeout_i(ev2[2]), .ev_nak_seq_i(ev2[3]), .ev_rnr_i(ev2[4]), .ev_again_i(ev2[5]),
@@ -87,6 +89,8 @@ module rnic_counters_tb #(
       n_irq += longint'($countones(irq));
       drops_only = k >= 10000;
       ev = 21'($urandom());
+      ev3 = 2'($urandom());
+      for (int i = 0; i < 2; i++) n3[i] += longint'(ev3[i]);
       ev_rd = 4'($urandom());
       for (int i = 0; i < 4; i++) if (ev_rd[i]) n_rsp[i]++;
       if (ev_rd[0]) n_tdrop[9]++;
@@ -178,6 +182,8 @@ module rnic_counters_tb #(
     same("cqe_overrun", q.cqe_overrun.count, n[11]);
     same("req_cqe_error", q.req_cqe_error.count, n[13]);
     same("req_cqe_flush_error", q.req_cqe_flush_error.count, n[14]);
+    same("resp_cqe_error", q.resp_cqe_error.count, n3[0]);
+    same("resp_cqe_flush_error", q.resp_cqe_flush_error.count, n3[1]);
     same("commands", q.commands.count, n[15]);
     same("bad_doorbells", q.bad_doorbells.count, n_bad);
     same("axi_read_errors", q.axi_read_errors.count, n_rd);

@@ -12,19 +12,19 @@ typedef struct packed {
   logic [63:0] mask;    // bits that exist
   logic [63:0] reset;
 } csr_entry_t;
-localparam int NumCsr = 121;
+localparam int NumCsr = 123;
 
 function automatic csr_entry_t csr_entry(input int i);
   case (i)
     0: return '{17'h00000, 1'b0, 3'(AccConst), 64'hffffffff, 64'h434e524f};  // id
     1: return '{17'h00004, 1'b0, 3'(AccConst), 64'hffffffff, 64'h1};  // version
-    2: return '{17'h00008, 1'b0, 3'(AccConst), 64'hffffffff, 64'h26c7a07b};  // layout_hash
+    2: return '{17'h00008, 1'b0, 3'(AccConst), 64'hffffffff, 64'hbb690746};  // layout_hash
     3: return '{17'h00010, 1'b0, 3'(AccRo), 64'h7fffffff, 64'h0};  // caps0
     4: return '{17'h00014, 1'b0, 3'(AccRo), 64'h1fffffff, 64'h0};  // caps1
     5: return '{17'h00018, 1'b0, 3'(AccRo), 64'hffffffff, 64'h0};  // clock
     6: return '{17'h00020, 1'b0, 3'(AccRw), 64'h3, 64'h0};  // ctrl
     7: return '{17'h00024, 1'b0, 3'(AccWo), 64'hffffffff, 64'h0};  // reset
-    8: return '{17'h00028, 1'b0, 3'(AccRo), 64'h3, 64'h0};  // status
+    8: return '{17'h00028, 1'b0, 3'(AccRo), 64'h7, 64'h0};  // status
     9: return '{17'h0002c, 1'b0, 3'(AccRw1c), 64'h3007f, 64'h0};  // events
     10: return '{17'h00040, 1'b1, 3'(AccRw), 64'hffffffffffff, 64'h0};  // mac_addr
     11: return '{17'h00048, 1'b0, 3'(AccRw), 64'h3, 64'h0};  // rx_ctrl
@@ -91,52 +91,54 @@ function automatic csr_entry_t csr_entry(input int i);
     72: return '{17'h011a0, 1'b1, 3'(AccRo), 64'hffffffffffffffff, 64'h0};  // rx_ghost_responses
     73: return '{17'h011a8, 1'b1, 3'(AccRo), 64'hffffffffffffffff, 64'h0};  // rx_raw_frames
     74: return '{17'h011b0, 1'b1, 3'(AccRo), 64'hffffffffffffffff, 64'h0};  // tx_raw_frames
-    75: return '{17'h011c8, 1'b1, 3'(AccRo), 64'hffffffffffffffff, 64'h0};  // eqe_written
-    76: return '{17'h011d0, 1'b1, 3'(AccRo), 64'hffffffffffffffff, 64'h0};  // eqe_lost
-    77: return '{17'h011d8, 1'b1, 3'(AccRo), 64'hffffffffffffffff, 64'h0};  // interrupts
-    78: return '{17'h01200, 1'b1, 3'(AccRo), 64'hffffffffffffffff, 64'h0};  // rx_drop
-    79: return '{17'h01208, 1'b1, 3'(AccRo), 64'hffffffffffffffff, 64'h0};  // rx_drop
-    80: return '{17'h01210, 1'b1, 3'(AccRo), 64'hffffffffffffffff, 64'h0};  // rx_drop
-    81: return '{17'h01218, 1'b1, 3'(AccRo), 64'hffffffffffffffff, 64'h0};  // rx_drop
-    82: return '{17'h01220, 1'b1, 3'(AccRo), 64'hffffffffffffffff, 64'h0};  // rx_drop
-    83: return '{17'h01228, 1'b1, 3'(AccRo), 64'hffffffffffffffff, 64'h0};  // rx_drop
-    84: return '{17'h01230, 1'b1, 3'(AccRo), 64'hffffffffffffffff, 64'h0};  // rx_drop
-    85: return '{17'h01238, 1'b1, 3'(AccRo), 64'hffffffffffffffff, 64'h0};  // rx_drop
-    86: return '{17'h01240, 1'b1, 3'(AccRo), 64'hffffffffffffffff, 64'h0};  // rx_drop
-    87: return '{17'h01248, 1'b1, 3'(AccRo), 64'hffffffffffffffff, 64'h0};  // rx_drop
-    88: return '{17'h01250, 1'b1, 3'(AccRo), 64'hffffffffffffffff, 64'h0};  // rx_drop
-    89: return '{17'h01258, 1'b1, 3'(AccRo), 64'hffffffffffffffff, 64'h0};  // rx_drop
-    90: return '{17'h01260, 1'b1, 3'(AccRo), 64'hffffffffffffffff, 64'h0};  // rx_drop
-    91: return '{17'h01268, 1'b1, 3'(AccRo), 64'hffffffffffffffff, 64'h0};  // rx_drop
-    92: return '{17'h01270, 1'b1, 3'(AccRo), 64'hffffffffffffffff, 64'h0};  // rx_drop
-    93: return '{17'h01278, 1'b1, 3'(AccRo), 64'hffffffffffffffff, 64'h0};  // rx_drop
-    94: return '{17'h01280, 1'b1, 3'(AccRo), 64'hffffffffffffffff, 64'h0};  // rx_drop
-    95: return '{17'h01288, 1'b1, 3'(AccRo), 64'hffffffffffffffff, 64'h0};  // rx_drop
-    96: return '{17'h01290, 1'b1, 3'(AccRo), 64'hffffffffffffffff, 64'h0};  // rx_drop
-    97: return '{17'h01298, 1'b1, 3'(AccRo), 64'hffffffffffffffff, 64'h0};  // rx_drop
-    98: return '{17'h012a0, 1'b1, 3'(AccRo), 64'hffffffffffffffff, 64'h0};  // rx_drop
-    99: return '{17'h012a8, 1'b1, 3'(AccRo), 64'hffffffffffffffff, 64'h0};  // rx_drop
-    100: return '{17'h012b0, 1'b1, 3'(AccRo), 64'hffffffffffffffff, 64'h0};  // rx_drop
-    101: return '{17'h012b8, 1'b1, 3'(AccRo), 64'hffffffffffffffff, 64'h0};  // rx_drop
-    102: return '{17'h01300, 1'b1, 3'(AccRo), 64'hffffffffffffffff, 64'h0};  // transport_drop
-    103: return '{17'h01308, 1'b1, 3'(AccRo), 64'hffffffffffffffff, 64'h0};  // transport_drop
-    104: return '{17'h01310, 1'b1, 3'(AccRo), 64'hffffffffffffffff, 64'h0};  // transport_drop
-    105: return '{17'h01318, 1'b1, 3'(AccRo), 64'hffffffffffffffff, 64'h0};  // transport_drop
-    106: return '{17'h01320, 1'b1, 3'(AccRo), 64'hffffffffffffffff, 64'h0};  // transport_drop
-    107: return '{17'h01328, 1'b1, 3'(AccRo), 64'hffffffffffffffff, 64'h0};  // transport_drop
-    108: return '{17'h01330, 1'b1, 3'(AccRo), 64'hffffffffffffffff, 64'h0};  // transport_drop
-    109: return '{17'h01338, 1'b1, 3'(AccRo), 64'hffffffffffffffff, 64'h0};  // transport_drop
-    110: return '{17'h01340, 1'b1, 3'(AccRo), 64'hffffffffffffffff, 64'h0};  // transport_drop
-    111: return '{17'h01348, 1'b1, 3'(AccRo), 64'hffffffffffffffff, 64'h0};  // transport_drop
-    112: return '{17'h01350, 1'b1, 3'(AccRo), 64'hffffffffffffffff, 64'h0};  // transport_drop
-    113: return '{17'h01358, 1'b1, 3'(AccRo), 64'hffffffffffffffff, 64'h0};  // transport_drop
-    114: return '{17'h01360, 1'b1, 3'(AccRo), 64'hffffffffffffffff, 64'h0};  // transport_drop
-    115: return '{17'h01368, 1'b1, 3'(AccRo), 64'hffffffffffffffff, 64'h0};  // transport_drop
-    116: return '{17'h01370, 1'b1, 3'(AccRo), 64'hffffffffffffffff, 64'h0};  // transport_drop
-    117: return '{17'h01378, 1'b1, 3'(AccRo), 64'hffffffffffffffff, 64'h0};  // transport_drop
-    118: return '{17'h01380, 1'b1, 3'(AccRo), 64'hffffffffffffffff, 64'h0};  // transport_drop
-    119: return '{17'h01388, 1'b1, 3'(AccRo), 64'hffffffffffffffff, 64'h0};  // transport_drop
-    120: return '{17'h01390, 1'b1, 3'(AccRo), 64'hffffffffffffffff, 64'h0};  // transport_drop
+    75: return '{17'h011b8, 1'b1, 3'(AccRo), 64'hffffffffffffffff, 64'h0};  // resp_cqe_error
+    76: return '{17'h011c0, 1'b1, 3'(AccRo), 64'hffffffffffffffff, 64'h0};  // resp_cqe_flush_error
+    77: return '{17'h011c8, 1'b1, 3'(AccRo), 64'hffffffffffffffff, 64'h0};  // eqe_written
+    78: return '{17'h011d0, 1'b1, 3'(AccRo), 64'hffffffffffffffff, 64'h0};  // eqe_lost
+    79: return '{17'h011d8, 1'b1, 3'(AccRo), 64'hffffffffffffffff, 64'h0};  // interrupts
+    80: return '{17'h01200, 1'b1, 3'(AccRo), 64'hffffffffffffffff, 64'h0};  // rx_drop
+    81: return '{17'h01208, 1'b1, 3'(AccRo), 64'hffffffffffffffff, 64'h0};  // rx_drop
+    82: return '{17'h01210, 1'b1, 3'(AccRo), 64'hffffffffffffffff, 64'h0};  // rx_drop
+    83: return '{17'h01218, 1'b1, 3'(AccRo), 64'hffffffffffffffff, 64'h0};  // rx_drop
+    84: return '{17'h01220, 1'b1, 3'(AccRo), 64'hffffffffffffffff, 64'h0};  // rx_drop
+    85: return '{17'h01228, 1'b1, 3'(AccRo), 64'hffffffffffffffff, 64'h0};  // rx_drop
+    86: return '{17'h01230, 1'b1, 3'(AccRo), 64'hffffffffffffffff, 64'h0};  // rx_drop
+    87: return '{17'h01238, 1'b1, 3'(AccRo), 64'hffffffffffffffff, 64'h0};  // rx_drop
+    88: return '{17'h01240, 1'b1, 3'(AccRo), 64'hffffffffffffffff, 64'h0};  // rx_drop
+    89: return '{17'h01248, 1'b1, 3'(AccRo), 64'hffffffffffffffff, 64'h0};  // rx_drop
+    90: return '{17'h01250, 1'b1, 3'(AccRo), 64'hffffffffffffffff, 64'h0};  // rx_drop
+    91: return '{17'h01258, 1'b1, 3'(AccRo), 64'hffffffffffffffff, 64'h0};  // rx_drop
+    92: return '{17'h01260, 1'b1, 3'(AccRo), 64'hffffffffffffffff, 64'h0};  // rx_drop
+    93: return '{17'h01268, 1'b1, 3'(AccRo), 64'hffffffffffffffff, 64'h0};  // rx_drop
+    94: return '{17'h01270, 1'b1, 3'(AccRo), 64'hffffffffffffffff, 64'h0};  // rx_drop
+    95: return '{17'h01278, 1'b1, 3'(AccRo), 64'hffffffffffffffff, 64'h0};  // rx_drop
+    96: return '{17'h01280, 1'b1, 3'(AccRo), 64'hffffffffffffffff, 64'h0};  // rx_drop
+    97: return '{17'h01288, 1'b1, 3'(AccRo), 64'hffffffffffffffff, 64'h0};  // rx_drop
+    98: return '{17'h01290, 1'b1, 3'(AccRo), 64'hffffffffffffffff, 64'h0};  // rx_drop
+    99: return '{17'h01298, 1'b1, 3'(AccRo), 64'hffffffffffffffff, 64'h0};  // rx_drop
+    100: return '{17'h012a0, 1'b1, 3'(AccRo), 64'hffffffffffffffff, 64'h0};  // rx_drop
+    101: return '{17'h012a8, 1'b1, 3'(AccRo), 64'hffffffffffffffff, 64'h0};  // rx_drop
+    102: return '{17'h012b0, 1'b1, 3'(AccRo), 64'hffffffffffffffff, 64'h0};  // rx_drop
+    103: return '{17'h012b8, 1'b1, 3'(AccRo), 64'hffffffffffffffff, 64'h0};  // rx_drop
+    104: return '{17'h01300, 1'b1, 3'(AccRo), 64'hffffffffffffffff, 64'h0};  // transport_drop
+    105: return '{17'h01308, 1'b1, 3'(AccRo), 64'hffffffffffffffff, 64'h0};  // transport_drop
+    106: return '{17'h01310, 1'b1, 3'(AccRo), 64'hffffffffffffffff, 64'h0};  // transport_drop
+    107: return '{17'h01318, 1'b1, 3'(AccRo), 64'hffffffffffffffff, 64'h0};  // transport_drop
+    108: return '{17'h01320, 1'b1, 3'(AccRo), 64'hffffffffffffffff, 64'h0};  // transport_drop
+    109: return '{17'h01328, 1'b1, 3'(AccRo), 64'hffffffffffffffff, 64'h0};  // transport_drop
+    110: return '{17'h01330, 1'b1, 3'(AccRo), 64'hffffffffffffffff, 64'h0};  // transport_drop
+    111: return '{17'h01338, 1'b1, 3'(AccRo), 64'hffffffffffffffff, 64'h0};  // transport_drop
+    112: return '{17'h01340, 1'b1, 3'(AccRo), 64'hffffffffffffffff, 64'h0};  // transport_drop
+    113: return '{17'h01348, 1'b1, 3'(AccRo), 64'hffffffffffffffff, 64'h0};  // transport_drop
+    114: return '{17'h01350, 1'b1, 3'(AccRo), 64'hffffffffffffffff, 64'h0};  // transport_drop
+    115: return '{17'h01358, 1'b1, 3'(AccRo), 64'hffffffffffffffff, 64'h0};  // transport_drop
+    116: return '{17'h01360, 1'b1, 3'(AccRo), 64'hffffffffffffffff, 64'h0};  // transport_drop
+    117: return '{17'h01368, 1'b1, 3'(AccRo), 64'hffffffffffffffff, 64'h0};  // transport_drop
+    118: return '{17'h01370, 1'b1, 3'(AccRo), 64'hffffffffffffffff, 64'h0};  // transport_drop
+    119: return '{17'h01378, 1'b1, 3'(AccRo), 64'hffffffffffffffff, 64'h0};  // transport_drop
+    120: return '{17'h01380, 1'b1, 3'(AccRo), 64'hffffffffffffffff, 64'h0};  // transport_drop
+    121: return '{17'h01388, 1'b1, 3'(AccRo), 64'hffffffffffffffff, 64'h0};  // transport_drop
+    122: return '{17'h01390, 1'b1, 3'(AccRo), 64'hffffffffffffffff, 64'h0};  // transport_drop
     default: return '0;
   endcase
 endfunction
@@ -400,6 +402,10 @@ assign seen[119] = '0;
 assign qe[119] = 1'b0;
 assign seen[120] = '0;
 assign qe[120] = 1'b0;
+assign seen[121] = '0;
+assign qe[121] = 1'b0;
+assign seen[122] = '0;
+assign qe[122] = 1'b0;
 
 // What hardware gives: ro values, rw1c set pulses. Call csr_apply after a change.
 logic [63:0] drive [NumCsr];
@@ -415,6 +421,7 @@ task automatic csr_apply();
   hw2reg.clock.clk_ps = drive[5][31:0];
   hw2reg.status.ready = drive[8][0];
   hw2reg.status.idle = drive[8][1];
+  hw2reg.status.link_up = drive[8][2];
   hw2reg.events.cq_overrun = drive[9][0];
   hw2reg.events.axi_read_error = drive[9][1];
   hw2reg.events.axi_write_error = drive[9][2];
@@ -492,52 +499,54 @@ task automatic csr_apply();
   hw2reg.rx_ghost_responses.count = drive[72][63:0];
   hw2reg.rx_raw_frames.count = drive[73][63:0];
   hw2reg.tx_raw_frames.count = drive[74][63:0];
-  hw2reg.eqe_written.count = drive[75][63:0];
-  hw2reg.eqe_lost.count = drive[76][63:0];
-  hw2reg.interrupts.count = drive[77][63:0];
-  hw2reg.rx_drop[0].count = drive[78][63:0];
-  hw2reg.rx_drop[1].count = drive[79][63:0];
-  hw2reg.rx_drop[2].count = drive[80][63:0];
-  hw2reg.rx_drop[3].count = drive[81][63:0];
-  hw2reg.rx_drop[4].count = drive[82][63:0];
-  hw2reg.rx_drop[5].count = drive[83][63:0];
-  hw2reg.rx_drop[6].count = drive[84][63:0];
-  hw2reg.rx_drop[7].count = drive[85][63:0];
-  hw2reg.rx_drop[8].count = drive[86][63:0];
-  hw2reg.rx_drop[9].count = drive[87][63:0];
-  hw2reg.rx_drop[10].count = drive[88][63:0];
-  hw2reg.rx_drop[11].count = drive[89][63:0];
-  hw2reg.rx_drop[12].count = drive[90][63:0];
-  hw2reg.rx_drop[13].count = drive[91][63:0];
-  hw2reg.rx_drop[14].count = drive[92][63:0];
-  hw2reg.rx_drop[15].count = drive[93][63:0];
-  hw2reg.rx_drop[16].count = drive[94][63:0];
-  hw2reg.rx_drop[17].count = drive[95][63:0];
-  hw2reg.rx_drop[18].count = drive[96][63:0];
-  hw2reg.rx_drop[19].count = drive[97][63:0];
-  hw2reg.rx_drop[20].count = drive[98][63:0];
-  hw2reg.rx_drop[21].count = drive[99][63:0];
-  hw2reg.rx_drop[22].count = drive[100][63:0];
-  hw2reg.rx_drop[23].count = drive[101][63:0];
-  hw2reg.transport_drop[0].count = drive[102][63:0];
-  hw2reg.transport_drop[1].count = drive[103][63:0];
-  hw2reg.transport_drop[2].count = drive[104][63:0];
-  hw2reg.transport_drop[3].count = drive[105][63:0];
-  hw2reg.transport_drop[4].count = drive[106][63:0];
-  hw2reg.transport_drop[5].count = drive[107][63:0];
-  hw2reg.transport_drop[6].count = drive[108][63:0];
-  hw2reg.transport_drop[7].count = drive[109][63:0];
-  hw2reg.transport_drop[8].count = drive[110][63:0];
-  hw2reg.transport_drop[9].count = drive[111][63:0];
-  hw2reg.transport_drop[10].count = drive[112][63:0];
-  hw2reg.transport_drop[11].count = drive[113][63:0];
-  hw2reg.transport_drop[12].count = drive[114][63:0];
-  hw2reg.transport_drop[13].count = drive[115][63:0];
-  hw2reg.transport_drop[14].count = drive[116][63:0];
-  hw2reg.transport_drop[15].count = drive[117][63:0];
-  hw2reg.transport_drop[16].count = drive[118][63:0];
-  hw2reg.transport_drop[17].count = drive[119][63:0];
-  hw2reg.transport_drop[18].count = drive[120][63:0];
+  hw2reg.resp_cqe_error.count = drive[75][63:0];
+  hw2reg.resp_cqe_flush_error.count = drive[76][63:0];
+  hw2reg.eqe_written.count = drive[77][63:0];
+  hw2reg.eqe_lost.count = drive[78][63:0];
+  hw2reg.interrupts.count = drive[79][63:0];
+  hw2reg.rx_drop[0].count = drive[80][63:0];
+  hw2reg.rx_drop[1].count = drive[81][63:0];
+  hw2reg.rx_drop[2].count = drive[82][63:0];
+  hw2reg.rx_drop[3].count = drive[83][63:0];
+  hw2reg.rx_drop[4].count = drive[84][63:0];
+  hw2reg.rx_drop[5].count = drive[85][63:0];
+  hw2reg.rx_drop[6].count = drive[86][63:0];
+  hw2reg.rx_drop[7].count = drive[87][63:0];
+  hw2reg.rx_drop[8].count = drive[88][63:0];
+  hw2reg.rx_drop[9].count = drive[89][63:0];
+  hw2reg.rx_drop[10].count = drive[90][63:0];
+  hw2reg.rx_drop[11].count = drive[91][63:0];
+  hw2reg.rx_drop[12].count = drive[92][63:0];
+  hw2reg.rx_drop[13].count = drive[93][63:0];
+  hw2reg.rx_drop[14].count = drive[94][63:0];
+  hw2reg.rx_drop[15].count = drive[95][63:0];
+  hw2reg.rx_drop[16].count = drive[96][63:0];
+  hw2reg.rx_drop[17].count = drive[97][63:0];
+  hw2reg.rx_drop[18].count = drive[98][63:0];
+  hw2reg.rx_drop[19].count = drive[99][63:0];
+  hw2reg.rx_drop[20].count = drive[100][63:0];
+  hw2reg.rx_drop[21].count = drive[101][63:0];
+  hw2reg.rx_drop[22].count = drive[102][63:0];
+  hw2reg.rx_drop[23].count = drive[103][63:0];
+  hw2reg.transport_drop[0].count = drive[104][63:0];
+  hw2reg.transport_drop[1].count = drive[105][63:0];
+  hw2reg.transport_drop[2].count = drive[106][63:0];
+  hw2reg.transport_drop[3].count = drive[107][63:0];
+  hw2reg.transport_drop[4].count = drive[108][63:0];
+  hw2reg.transport_drop[5].count = drive[109][63:0];
+  hw2reg.transport_drop[6].count = drive[110][63:0];
+  hw2reg.transport_drop[7].count = drive[111][63:0];
+  hw2reg.transport_drop[8].count = drive[112][63:0];
+  hw2reg.transport_drop[9].count = drive[113][63:0];
+  hw2reg.transport_drop[10].count = drive[114][63:0];
+  hw2reg.transport_drop[11].count = drive[115][63:0];
+  hw2reg.transport_drop[12].count = drive[116][63:0];
+  hw2reg.transport_drop[13].count = drive[117][63:0];
+  hw2reg.transport_drop[14].count = drive[118][63:0];
+  hw2reg.transport_drop[15].count = drive[119][63:0];
+  hw2reg.transport_drop[16].count = drive[120][63:0];
+  hw2reg.transport_drop[17].count = drive[121][63:0];
+  hw2reg.transport_drop[18].count = drive[122][63:0];
 endtask
 
 function automatic logic db_defined(input logic [11:0] offset);

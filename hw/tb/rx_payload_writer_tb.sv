@@ -40,7 +40,8 @@ module rx_payload_writer_tb
   logic cqe_valid, cqe_ready = 0, ev_send, ackrx_valid, ackrx_ready = 0;
   ack_rx_t ackrx;
   cqe_ev_t cqe;
-  logic bar_done;
+  logic bar_done, sq_flush_valid, sq_flush_ready = 0;
+  qp_idx_t sq_flush_idx;
   qp_idx_t qp_err_idx;
   logic ev_bytes_valid, ev_message, ev_axi_err, ev_nak_op, ev_stall, drain = 0, drain_done, idle;
   logic [12:0] ev_bytes;
@@ -59,6 +60,7 @@ module rx_payload_writer_tb
     .ackrx_valid_o(ackrx_valid), .ackrx_ready_i(ackrx_ready), .ackrx_o(ackrx),
     .cqe_valid_o(cqe_valid), .cqe_ready_i(cqe_ready), .cqe_o(cqe),
     .qp_err_valid_o(qp_err_valid), .qp_err_ready_i(qp_err_ready), .qp_err_idx_o(qp_err_idx),
+    .sq_flush_valid_o(sq_flush_valid), .sq_flush_ready_i(sq_flush_ready), .sq_flush_idx_o(sq_flush_idx),
     .bar_done_o(bar_done), .ev_bytes_valid_o(ev_bytes_valid), .ev_bytes_o(ev_bytes), .ev_message_o(ev_message), .ev_send_o(ev_send),
     .ev_axi_err_o(ev_axi_err), .ev_nak_op_o(ev_nak_op), .ev_stall_o(ev_stall),
     .drain_i(drain), .drain_done_o(drain_done), .idle_o(idle)
@@ -135,7 +137,7 @@ module rx_payload_writer_tb
     w.iova = {$urandom(), $urandom()};
     w.last = kind != RxError;
     w.ack = kind == RxError;
-    w.syndrome = kind == RxError ? SynNakInvReq : SynAck;
+    w.syndrome = kind != RxError ? SynAck : $urandom() % 2 == 0 ? SynNakInvReq : SynNakAccess;
     r = a_read();
     r.dup = dup;
     v = {$urandom(), $urandom()};
@@ -152,7 +154,7 @@ module rx_payload_writer_tb
     beats_of.push_back(0);
     packets++;
     if (!bad[qp]) begin
-      j = '{kind: kind == RxRead ? RspRead : kind == RxAtomic ? RspAtomic : RspError, qp: qp, slot: r.slot, dup: dup, psn: w.psn,
+      j = '{kind: kind == RxRead ? RspRead : kind == RxAtomic ? RspAtomic : RspError, qp: qp, slot: r.slot, dup: dup, access: w.syndrome == SynNakAccess, psn: w.psn,
             msn: w.msn, va: kind == RxAtomic ? v : r.va, rkey: r.rkey, len: r.len};
       if (kind == RxAtomic && !dup) begin
         a = '{fetch_add: r.fetch_add, iova: w.iova, swap_add: r.swap_add, compare: r.compare};
@@ -192,7 +194,7 @@ module rx_payload_writer_tb
     int n;
     w = {($bits(rx_write_t) / 32 + 1) {$urandom()}};
     w.qp = qp;
-    {w.ack, w.last, w.init, w.more, w.has_cqe, w.silent} = '0;
+    {w.ack, w.last, w.init, w.more, w.has_cqe, w.silent, w.barrier, w.flush} = '0;
     w.to_req = 1;
     w.kind = RxData;
     w.has_payload = value;
@@ -222,6 +224,22 @@ module rx_payload_writer_tb
     req_b.push_back(b_made);
     packets++;
     values_seen += int'(value);
+  endtask
+
+  // Queue the flush of a send queue: it leaves behind all writes and all acknowledges for the requester.
+  qp_idx_t sqf_want[$];
+  int      sqf_b[$], sqf_reqs[$], sqfs_seen = 0;
+  task automatic queue_sq_flush(qp_idx_t qp);
+    rx_write_t w;
+    w = '0;
+    w.qp = qp;
+    w.flush = 1;
+    wr_todo.push_back(w);
+    rd_todo.push_back(a_read());
+    beats_of.push_back(0);
+    sqf_want.push_back(qp);
+    sqf_b.push_back(b_made);
+    sqf_reqs.push_back(reqs_seen + req_want.size());
   endtask
 
   // Queue one packet. fail: 0 none, else the n-th burst fails. pieces: the payload goes to so many places. cqe_kind:
@@ -410,6 +428,7 @@ module rx_payload_writer_tb
       end
       if (at_wait != 0) at_wait--;
       ackrx_ready = go(stall);
+      sq_flush_ready = go(stall);
     end
   end
 
@@ -537,6 +556,15 @@ module rx_payload_writer_tb
         void'(req_want.pop_front());
         void'(req_b.pop_front());
       end
+      if (sq_flush_valid && sq_flush_ready) begin
+        sqfs_seen++;
+        if (sqf_want.size() == 0 || sq_flush_idx !== sqf_want[0]) $fatal(1, "flush of %0d", sq_flush_idx);
+        if (b_seen < sqf_b[0] || reqs_seen != sqf_reqs[0])
+          $fatal(1, "flush behind %0d of %0d B and %0d of %0d for the requester", b_seen, sqf_b[0], reqs_seen, sqf_reqs[0]);
+        void'(sqf_want.pop_front());
+        void'(sqf_b.pop_front());
+        void'(sqf_reqs.pop_front());
+      end
       if (qp_err_valid && qp_err_ready) begin
         qp_errs_seen++;
         if (err_want.size() == 0 || qp_err_idx !== err_want[0]) begin
@@ -571,6 +599,7 @@ module rx_payload_writer_tb
     if (err_want.size() != 0) $fatal(1, "%s: QP error missing", what);
     if (rsp_want.size() != 0 || at_want.size() != 0) $fatal(1, "%s: %0d jobs, %0d atomics missing", what, rsp_want.size(), at_want.size());
     if (req_want.size() != 0) $fatal(1, "%s: %0d for the requester missing", what, req_want.size());
+    if (sqf_want.size() != 0) $fatal(1, "%s: %0d flushes missing", what, sqf_want.size());
     if (cqe_want.size() != 0) $fatal(1, "%s: %0d CQEs missing", what, cqe_want.size());
     if (sends_seen != sends_want) $fatal(1, "%s: SENDs %0d, want %0d", what, sends_seen, sends_want);
     if (b_plan.size() != 0) $fatal(1, "%s: %0d bursts fewer than expected", what, b_plan.size());
@@ -639,6 +668,7 @@ module rx_payload_writer_tb
                      round >= 4 && $urandom() % 10 == 0 ? 1 + int'($urandom() % 2) : 0, 0,
                      $urandom() % 3 == 0 ? 1 + int'($urandom() % 4) : 1,
                      round % 2 == 1 && $urandom() % 3 == 0 ? 4 : $urandom() % 2 == 0 ? int'($urandom() % (l == 0 ? 4 : 3)) : 0);
+        if ($urandom() % 8 == 0) queue_sq_flush(qp_idx_t'($urandom() % 8));
         if (round % 2 == 1 && $urandom() % 3 == 0)
           queue_value(qp_idx_t'($urandom() % 8), Base + 64'($urandom() % 61000), 1'($urandom()), round >= 4 && $urandom() % 10 == 0);
       end
@@ -687,6 +717,7 @@ module rx_payload_writer_tb
     if (naks_want < 5 || stalls_seen == 0) $fatal(1, "corner not reached");
     if (pieces_made < 500 || cqes_seen < 200 || flushed_seen < 10 || sends_seen < 50) $fatal(1, "CQEs: corner not reached");
     if (reqs_seen < 100 || values_seen < 50 || req_fails < 3) $fatal(1, "for the requester: corner not reached");
+    if (sqfs_seen < 40) $fatal(1, "flushes: corner not reached");
     if (silent_seen == 0) $fatal(1, "no silent failure");
     $display("PASS %0d packets, %0d jobs, %0d atomics (%0d failed), %0d pieces, %0d CQEs, %0d bytes, %0d refused, %0d bursts open, %0d beats in %0d cycles",
              packets, rsps, atomics, at_errs, pieces_made, cqes_seen, bytes_seen, naks_seen, max_outstanding, w_beats, l);

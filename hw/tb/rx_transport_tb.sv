@@ -57,7 +57,13 @@ module rx_transport_tb
   mr_change_t chg, chg_now;
   mr_result_e chg_rsp = MrDone;
   int chg_wait = 0, n_chg, want_chg, n_bar, want_bar;
-  bit bar_taken = 0, timed = 0;  // timed: throughput is being measured
+  // flushes of send queues: behind the writes of all packets taken before
+  logic sq_flush_valid = 0, sq_flush_ready;
+  qp_idx_t sq_flush_idx = '0;
+  qp_idx_t exp_sq_flush[$];
+  int sq_flush_behind[$], made_at[$], wr_done = 0, n_sq_flush = 0;
+  bit sq_flush_taken = 0;
+  bit bar_taken = 0, timed = 0;  // timed: throughput or drain is being measured
   rx_transport dut (
     .clk_i(clk), .rst_ni(rst_n), .coalesce_i(coalesce),
     .meta_valid_i(meta_valid), .meta_ready_o(meta_ready), .meta_i(meta),
@@ -77,6 +83,7 @@ module rx_transport_tb
     .rd_qp_o(rd_qp), .rd_done_valid_i(1'b1), .rd_done_i(rd_done), .rd_left_i(rd_done.done),
     .chg_valid_o(chg_valid), .chg_ready_i(chg_ready), .chg_o(chg), .chg_rsp_valid_i(chg_rsp_valid),
     .chg_rsp_i(chg_rsp), .bar_valid_i(bar_valid), .bar_ready_o(bar_ready),
+    .sq_flush_valid_i(sq_flush_valid), .sq_flush_ready_o(sq_flush_ready), .sq_flush_idx_i(sq_flush_idx),
     .ackrx_valid_o(ackrx_valid), .ackrx_ready_i(ackrx_ready), .ackrx_o(ackrx),
     .qp_err_valid_o(err_valid), .qp_err_ready_i(err_ready), .qp_err_idx_o(err_idx),
     .adm_valid_i(adm_valid), .adm_ready_o(adm_ready), .adm_i(adm),
@@ -332,6 +339,16 @@ module rx_transport_tb
         w5 = '0;
         w5.barrier = 1;
         if (wr !== w5) $fatal(1, "barrier %p", wr);
+      end else if (wr_valid && wr_ready && wr.flush) begin
+        n_sq_flush++;
+        if (exp_sq_flush.size() == 0) $fatal(1, "flush of a send queue nobody asked for");
+        w5 = '0;
+        w5.qp = exp_sq_flush[0];
+        w5.flush = 1;
+        if (wr !== w5) $fatal(1, "flush of a send queue %p", wr);
+        if (wr_done < sq_flush_behind[0]) $fatal(1, "flush of a send queue behind %0d writes, want %0d", wr_done, sq_flush_behind[0]);
+        void'(exp_sq_flush.pop_front());
+        void'(sq_flush_behind.pop_front());
       end else if (wr_valid && wr_ready) begin
         n_wr++;
         last_wr = wr;
@@ -360,6 +377,7 @@ module rx_transport_tb
                  w5.kind, w5.qp, w5.has_payload, w5.iova, w5.len, w5.ack, w5.last, w5.psn, w5.msn, w5.syndrome, w5.has_cqe, w5.to_req, w5.src, w5.fail, w5.has_value);
         end
         void'(exp_wr.pop_front());
+        wr_done++;
         last_rd = rd;
         if (wr.kind == RxRead || wr.kind == RxAtomic) begin
           r5 = exp_rd.pop_front();
@@ -427,12 +445,22 @@ module rx_transport_tb
       if (chg.op != MrInvalidateRemote || chg.pd != qps[chg.qp].pd) $fatal(1, "change %p", chg);
     end
     bar_taken = bar_valid && bar_ready;
+    sq_flush_taken = sq_flush_valid && sq_flush_ready;
+    if (sq_flush_taken) begin
+      exp_sq_flush.push_back(sq_flush_idx);
+      sq_flush_behind.push_back(taken_total == 0 ? 0 : made_at[taken_total-1]);
+    end
   end
   always @(negedge clk) if (rst_n) begin
     chg_rsp_valid = chg_wait == 1;
     chg_rsp = chg_wait != 1 ? mr_result_e'($urandom() % 3) : !chg_now.key[0] ? MrDone : chg_now.key[1] ? MrBadKey : MrNotBound;
     if (chg_wait > 0) chg_wait--;
     chg_ready = chg_wait == 0 && go();
+    if (sq_flush_taken) sq_flush_valid = 0;
+    else if (!sq_flush_valid && !timed && todo.size() > 3 && $urandom() % 100 == 0) begin
+      sq_flush_valid = 1;
+      sq_flush_idx = qp_idx_t'($urandom());
+    end
     if (bar_taken) bar_valid = 0;
     else if (!bar_valid && !timed && todo.size() > 3 && $urandom() % 100 == 0) begin
       bar_valid = 1;
@@ -933,6 +961,7 @@ module rx_transport_tb
     want_streams += int'(stream);
     todo.push_back(m_in);
     gen_total++;
+    made_at.push_back(wr_done + exp_wr.size());
   endtask
 
   // In one place, because Verilator copies a task to each of its calls: m_next, then a change of ref_go and a cycle.
@@ -943,7 +972,7 @@ module rx_transport_tb
   task automatic settle(string what);
     int n;
     n = 0;
-    while (todo.size() != 0 || meta_valid || !idle || bar_valid || flush_valid || flush_todo.size() != 0) begin
+    while (todo.size() != 0 || meta_valid || !idle || bar_valid || sq_flush_valid || flush_valid || flush_todo.size() != 0) begin
       @(negedge clk);
       n++;
       if (n > 200000) $fatal(1, "%s: does not come to rest", what);
@@ -951,7 +980,7 @@ module rx_transport_tb
     repeat (3) @(negedge clk);
     if (exp_wr.size() + exp_ackrx.size() + exp_pcmd.size() + exp_err.size() +
         exp_grh.size() + exp_drop.size() + exp_update.size() != 0 || n_implied != want_implied || n_dup_rsp != want_dup_rsp ||
-        n_ghost_rsp != want_ghost_rsp || n_rnr != want_rnr || exp_flush.size() != 0 || exp_rd.size() != 0 ||
+        n_ghost_rsp != want_ghost_rsp || n_rnr != want_rnr || exp_flush.size() + exp_sq_flush.size() != 0 || exp_rd.size() != 0 ||
         n_reads != want_reads || n_atomics != want_atomics) begin
       $fatal(1, "%s: missing: %0d writes %0d acknowledges %0d commands %0d errors %0d drops", what,
              exp_wr.size(), exp_ackrx.size(), exp_pcmd.size(), exp_err.size(), exp_drop.size());
@@ -2504,7 +2533,7 @@ module rx_transport_tb
     while (!idle) @(negedge clk);
     coalesce = round % 3 == 0 ? 8'd0 : 8'($urandom() % 5);
     stall = round % 2 == 0 || round >= 120 ? 0 : int'($urandom() % 80);
-    timed = round >= 120 && round <= 122;
+    timed = round >= 120;
     n_meta = 0;
     hold_wr = round == 123 || round == 124;
     for (int i = 0; i < (round == 123 ? 1 : round == 124 ? 3 : 300); i++) begin
@@ -2583,7 +2612,7 @@ module rx_transport_tb
     for (int i = 0; i < 14; i++) begin
       if (seen_drop[i] < 4) $fatal(1, "drop %0d: seen %0d", i, seen_drop[i]);
     end
-    if (n_rnr < 100 || n_fault[1] < 20 || n_fault[2] < 10 || n_fault[4] < 20 || n_fault[6] < 3 || n_chg != want_chg || n_chg < 100 || n_bar < 50 || n_split < 200 || n_cqe < 1000 ||
+    if (n_rnr < 100 || n_fault[1] < 20 || n_fault[2] < 10 || n_fault[4] < 20 || n_fault[6] < 3 || n_chg != want_chg || n_chg < 100 || n_bar < 50 || n_sq_flush < 50 || n_split < 200 || n_cqe < 1000 ||
         n_flushed < 200 || n_uc < 1000 || n_uc_none < 20 || n_again < 20 || n_ud < 500 || n_raw < 20 || n_kept < 20 || seen_drop[14] < 10 || seen_drop[15] < 10 || seen_drop[16] < 10 ||
         seen_drop[17] < 10) begin
       $display("UC %0d, without receive %0d, again %0d, UD %0d, raw %0d, kept %0d, drops %0d %0d %0d %0d", n_uc, n_uc_none, n_again, n_ud,

@@ -72,6 +72,7 @@ module harness_probe #(
   output logic [DataW/8-1:0] tx_keep_o,
   output logic               tx_last_o,
   output logic               tx_user_o,
+  input  logic               link_up_i,
   input  logic [7:0]         pfc_pause_i,
   output logic [7:0]         pfc_xoff_o,
   output logic [3:0]         irq_o,

@@ -68,8 +68,8 @@ module rnic_csr
   function automatic logic [1:0] csr_map(input logic [12:0] word);
     if (word inside {
           13'h0000, 13'h0002, [13'h0004:13'h0005], [13'h0008:13'h0009], [13'h0010:13'h0012],
-          [13'h0020:13'h0025], [13'h0200:13'h0209], [13'h0210:13'h0236], [13'h0239:13'h023b],
-          [13'h0240:13'h0257], [13'h0260:13'h0272]
+          [13'h0020:13'h0025], [13'h0200:13'h0209], [13'h0210:13'h023b], [13'h0240:13'h0257],
+          [13'h0260:13'h0272]
         }) return 2'b11;
     if (word inside {
           13'h0001, 13'h0003, 13'h000a, 13'h0013, 13'h0028
@@ -81,7 +81,7 @@ module rnic_csr
   function automatic logic csr_wide(input logic [12:0] word);
     return word inside {
         13'h0008, [13'h0010:13'h0011], [13'h0020:13'h0025], [13'h0200:13'h0209],
-        [13'h0210:13'h0236], [13'h0239:13'h023b], [13'h0240:13'h0257], [13'h0260:13'h0272]
+        [13'h0210:13'h023b], [13'h0240:13'h0257], [13'h0260:13'h0272]
     };
   endfunction
 
@@ -398,6 +398,7 @@ module rnic_csr
         4'h5: begin
           group0_q[0] <= hw2reg_i.status.ready;
           group0_q[1] <= hw2reg_i.status.idle;
+          group0_q[2] <= hw2reg_i.status.link_up;
           group0_q[32] <= events_q.cq_overrun;
           group0_q[33] <= events_q.axi_read_error;
           group0_q[34] <= events_q.axi_write_error;
@@ -637,6 +638,12 @@ module rnic_csr
         end
         4'h6: begin
           group6_q[63:0] <= hw2reg_i.tx_raw_frames.count;
+        end
+        4'h7: begin
+          group6_q[63:0] <= hw2reg_i.resp_cqe_error.count;
+        end
+        4'h8: begin
+          group6_q[63:0] <= hw2reg_i.resp_cqe_flush_error.count;
         end
         4'h9: begin
           group6_q[63:0] <= hw2reg_i.eqe_written.count;

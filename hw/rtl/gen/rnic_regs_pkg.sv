@@ -10,7 +10,7 @@
 package rnic_regs_pkg;
 
   // Hash over the register map and the layouts, as in register layout_hash.
-  localparam logic [31:0] LayoutHash = 32'h26c7a07b;
+  localparam logic [31:0] LayoutHash = 32'hbb690746;
 
   // ---- enums ----------------------------------------------------------------------------------
   // drop_reason: Verdict of the receive front end on one frame, in order of precedence: the first
@@ -225,7 +225,7 @@ package rnic_regs_pkg;
   localparam logic [16:0] CsrVersionOffset = 17'h00004;
   localparam logic [31:0] CsrVersionReset = 32'h1;
   localparam logic [16:0] CsrLayoutHashOffset = 17'h00008;
-  localparam logic [31:0] CsrLayoutHashReset = 32'h26c7a07b;
+  localparam logic [31:0] CsrLayoutHashReset = 32'hbb690746;
   localparam logic [16:0] CsrCaps0Offset = 17'h00010;
   localparam logic [16:0] CsrCaps1Offset = 17'h00014;
   localparam logic [16:0] CsrClockOffset = 17'h00018;
@@ -307,6 +307,8 @@ package rnic_regs_pkg;
   localparam logic [16:0] CsrRxGhostResponsesOffset = 17'h011a0;
   localparam logic [16:0] CsrRxRawFramesOffset = 17'h011a8;
   localparam logic [16:0] CsrTxRawFramesOffset = 17'h011b0;
+  localparam logic [16:0] CsrRespCqeErrorOffset = 17'h011b8;
+  localparam logic [16:0] CsrRespCqeFlushErrorOffset = 17'h011c0;
   localparam logic [16:0] CsrEqeWrittenOffset = 17'h011c8;
   localparam logic [16:0] CsrEqeLostOffset = 17'h011d0;
   localparam logic [16:0] CsrInterruptsOffset = 17'h011d8;
@@ -543,7 +545,9 @@ package rnic_regs_pkg;
     logic         has_srq;
     logic [23:0]  srqn;
     logic [31:0]  qkey;
-    logic [6:0]   rsvd_8;
+    logic [4:0]   rsvd_8;
+    logic         sq_draining;
+    logic         sqd_event;
     logic         gsi;
     logic [23:0]  flow_label;
     logic [15:0]  rsvd_7;
@@ -784,6 +788,7 @@ package rnic_regs_pkg;
     logic [31:0] clk_ps;
   } csr_hw2reg_clock_t;
   typedef struct packed {
+    logic link_up;
     logic idle;
     logic ready;
   } csr_hw2reg_status_t;
@@ -976,6 +981,12 @@ package rnic_regs_pkg;
   } csr_hw2reg_tx_raw_frames_t;
   typedef struct packed {
     logic [63:0] count;
+  } csr_hw2reg_resp_cqe_error_t;
+  typedef struct packed {
+    logic [63:0] count;
+  } csr_hw2reg_resp_cqe_flush_error_t;
+  typedef struct packed {
+    logic [63:0] count;
   } csr_hw2reg_eqe_written_t;
   typedef struct packed {
     logic [63:0] count;
@@ -1050,6 +1061,8 @@ package rnic_regs_pkg;
     csr_hw2reg_rx_ghost_responses_t    rx_ghost_responses;
     csr_hw2reg_rx_raw_frames_t         rx_raw_frames;
     csr_hw2reg_tx_raw_frames_t         tx_raw_frames;
+    csr_hw2reg_resp_cqe_error_t        resp_cqe_error;
+    csr_hw2reg_resp_cqe_flush_error_t  resp_cqe_flush_error;
     csr_hw2reg_eqe_written_t           eqe_written;
     csr_hw2reg_eqe_lost_t              eqe_lost;
     csr_hw2reg_interrupts_t            interrupts;

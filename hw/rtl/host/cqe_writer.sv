@@ -72,8 +72,8 @@ module cqe_writer
   output logic               ev_cqe_o,      // CQE written
   output logic               ev_lost_o,     // CQE lost
   output logic               ev_overrun_o,  // a CQ became unusable
-  output logic               ev_error_o,    // CQE with an error other than flush
-  output logic               ev_flush_o,    // CQE with flush error
+  output logic [1:0]         ev_error_o,    // CQE with an error other than flush: of a send, of a receive
+  output logic [1:0]         ev_flush_o,    // CQE with flush error
   output logic               ev_bad_db_o,
   output logic               ev_axi_err_o,
   // last WQE reached of a QP: its CQEs are written
@@ -299,13 +299,15 @@ module cqe_writer
                   !in_valid_i && !db_valid_i && !cmd_valid_i;
 
   // ---- events -----------------------------------------------------------------------------------
+  logic [1:0] side;
+  assign side = s1_ev_q.opcode inside {rnic_regs_pkg::CqeOpcodeRecv, rnic_regs_pkg::CqeOpcodeRecvRdmaImm} ? 2'b10 : 2'b01;
   always_ff @(posedge clk_i) begin
     if (!rst_ni) begin
       ev_cqe_o <= 1'b0;
       ev_lost_o <= 1'b0;
       ev_overrun_o <= 1'b0;
-      ev_error_o <= 1'b0;
-      ev_flush_o <= 1'b0;
+      ev_error_o <= '0;
+      ev_flush_o <= '0;
       ev_bad_db_o <= 1'b0;
       ev_axi_err_o <= 1'b0;
     end else begin
@@ -314,10 +316,10 @@ module cqe_writer
       ev_lost_o <= ev_act && s1_leave && !s1_ev_q.last_wqe && (!cqe_write || cqe_last_room);
       ev_overrun_o <= cqe_go && cqe_last_room;
       ev_flush_o <= ev_act && s1_leave && !s1_ev_q.last_wqe &&
-                    s1_ev_q.status == rnic_regs_pkg::WcStatusWrFlushErr;
+                    s1_ev_q.status == rnic_regs_pkg::WcStatusWrFlushErr ? side : 2'b00;
       ev_error_o <= ev_act && s1_leave && !s1_ev_q.last_wqe &&
                     s1_ev_q.status != rnic_regs_pkg::WcStatusSuccess &&
-                    s1_ev_q.status != rnic_regs_pkg::WcStatusWrFlushErr;
+                    s1_ev_q.status != rnic_regs_pkg::WcStatusWrFlushErr ? side : 2'b00;
       ev_bad_db_o <= s1_valid_q && s1_op_q == OpDb &&
                      (!db_good || (ev_db_ready && s1_db_arm_q != '0 && fixed.eqn == NoEq));
     end

@@ -19,6 +19,7 @@ module rnic_counters
   // status
   input  logic                       ready_i,
   input  logic                       idle_i,
+  input  logic                       link_up_i,
   input  logic [15:0]                cmdq_ci_i,
   input  logic                       capture_drops_only_i,
   // receive
@@ -68,8 +69,8 @@ module rnic_counters
   input  logic                       ev_cqe_i,
   input  logic                       ev_cqe_lost_i,
   input  logic                       ev_cq_overrun_i,
-  input  logic                       ev_cqe_error_i,
-  input  logic                       ev_cqe_flush_i,
+  input  logic [1:0]                 ev_cqe_error_i,   // of a send, of a receive
+  input  logic [1:0]                 ev_cqe_flush_i,
   input  logic                       ev_eqe_i,
   input  logic                       ev_eqe_lost_i,
   input  logic [NumVec-1:0]          irq_i,
@@ -117,6 +118,7 @@ module rnic_counters
       q.clock.clk_ps <= 32'(ClkPs);
       q.status.ready <= ready_i;
       q.status.idle <= idle_i;
+      q.status.link_up <= link_up_i;
       q.cmdq_ci.ci <= cmdq_ci_i;
       if (time_read_i) q.cycles.count <= time_i;  // not in every cycle: nothing moves while idle
 
@@ -221,8 +223,10 @@ module rnic_counters
 
       if (ev_cqe_i) q.cqe_written.count <= q.cqe_written.count + 64'd1;
       if (ev_cqe_lost_i) q.cqe_overrun.count <= q.cqe_overrun.count + 64'd1;
-      if (ev_cqe_error_i) q.req_cqe_error.count <= q.req_cqe_error.count + 64'd1;
-      if (ev_cqe_flush_i) q.req_cqe_flush_error.count <= q.req_cqe_flush_error.count + 64'd1;
+      if (ev_cqe_error_i[0]) q.req_cqe_error.count <= q.req_cqe_error.count + 64'd1;
+      if (ev_cqe_flush_i[0]) q.req_cqe_flush_error.count <= q.req_cqe_flush_error.count + 64'd1;
+      if (ev_cqe_error_i[1]) q.resp_cqe_error.count <= q.resp_cqe_error.count + 64'd1;
+      if (ev_cqe_flush_i[1]) q.resp_cqe_flush_error.count <= q.resp_cqe_flush_error.count + 64'd1;
       if (ev_eqe_i) q.eqe_written.count <= q.eqe_written.count + 64'd1;
       if (ev_eqe_lost_i) q.eqe_lost.count <= q.eqe_lost.count + 64'd1;
       if (irq_i != '0) q.interrupts.count <= q.interrupts.count + ones(irq_i);

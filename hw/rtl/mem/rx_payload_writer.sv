@@ -22,6 +22,8 @@
 // An acknowledge for our own requester (rx_write_t.to_req) leaves on ackrx_o instead, in the same order; its packet's failed
 // write makes it one that fails the WQE by loc_qp_op_err, and no more than that.
 //
+// rx_write_t.flush leaves on sq_flush in the same order.
+//
 // A failed write or atomic (IBTA 9.7.5.2.4) gives a NAK remote operational error in place of the acknowledge
 // (but not for rx_write_t.silent) and puts the QP into ERR; nothing else is acknowledged on this QP until rx_write_t.init announces
 // its next connection. A failed atomic does so by way of the responder (RspError): the responses of requests before it
@@ -80,6 +82,9 @@ module rx_payload_writer
   output logic              ackrx_valid_o,
   input  logic              ackrx_ready_i,
   output ack_rx_t           ackrx_o,
+  output logic              sq_flush_valid_o,
+  input  logic              sq_flush_ready_i,
+  output qp_idx_t           sq_flush_idx_o,
 
   output logic              cqe_valid_o,
   input  logic              cqe_ready_i,
@@ -117,6 +122,7 @@ module rx_payload_writer
     logic             last;
     logic             init;
     logic             barrier;
+    logic             flush;
     logic             silent;
     logic             has_cqe;
     cqe_ev_t          cqe;
@@ -167,6 +173,7 @@ module rx_payload_writer
     last: wr_i.last,
     init: wr_i.init,
     barrier: wr_i.barrier,
+    flush: wr_i.flush,
     silent: wr_i.silent,
     has_cqe: wr_i.has_cqe,
     cqe: wr_i.cqe,
@@ -372,13 +379,15 @@ module rx_payload_writer
   assign rsp_valid_o = done && for_rsp && !cqe_wait;
   assign ackrx_valid_o = done && pend.to_req && !pend.more;
   assign req_wait = ackrx_valid_o && !ackrx_ready_i;
+  assign sq_flush_valid_o = done && pend.flush;
+  assign sq_flush_idx_o = pend.qp;
   assign ackrx_o = '{
     qp: pend.qp, psn: pend.psn, msn: pend.msn, syndrome: failed ? 8'd0 : pend.syndrome, own: 1'b0,
     src: failed ? AckLocal : pend.src,
     fail: failed ? rnic_regs_pkg::WcStatusLocQpOpErr[3:0] : pend.fail
   };
   assign pend_pop = done && !(err_new && err_v_q && !qp_err_ready_i) &&
-                    !cqe_wait && !req_wait && !(for_rsp && !rsp_ready_i);
+                    !cqe_wait && !req_wait && !(pend.flush && !sq_flush_ready_i) && !(for_rsp && !rsp_ready_i);
   assign atomic_valid_o = ready && run && !at_busy_q && !at_done_q;
   assign atomic_o = '{
     fetch_add: ask.rd.fetch_add,
@@ -392,6 +401,7 @@ module rx_payload_writer
       qp: pend.qp,
       slot: ask.rd.slot,
       dup: ask.rd.dup,
+      access: pend.syndrome == SynNakAccess,
       psn: pend.psn,
       msn: pend.msn,
       va: pend.kind == RxAtomic ? at_value_q : ask.rd.va,

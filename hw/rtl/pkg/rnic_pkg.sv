@@ -448,6 +448,7 @@ package rnic_pkg;
     logic        ack;           // acknowledge when the write has finished
     logic        last;          // ends a message (counted as rx_write_requests or rx_send_requests)
     logic        barrier;       // no packet: tell the requester when all before it is written
+    logic        flush;         // no packet: the requester flushes this QP when all before it is written
     logic        init;          // no packet: a new connection, the writer forgets errors of this QP
     logic        silent;        // unreliable service: a failed write is not answered by a NAK
     psn_t        psn;
@@ -494,6 +495,7 @@ package rnic_pkg;
     qp_idx_t     qp;
     rsp_slot_t   slot;
     logic        dup;
+    logic        access;        // RspError: after a remote access violation
     psn_t        psn;
     logic [23:0] msn;
     logic [63:0] va;            // atomic: the original value (dup: unknown)

@@ -42,7 +42,8 @@
 //
 // Order is kept by sending everything that leads to an acknowledge, also duplicates and NAKs,
 // through wr_o: the payload writer acknowledges and completes after all earlier writes have finished.
-// Flushed receive WQEs, and the end of a QP's use of its SRQ, go the same way, between packets. A fatal NAK
+// Flushed receive WQEs, the end of a QP's use of its SRQ, and the flush of a send queue go the same way, between packets: the
+// CQEs of a QP in ERR come behind everything that was taken for it. A fatal NAK
 // asks for the QP's error state and sets `dead`, so that nothing of this QP is executed even before
 // the QP table has changed. While responses of earlier requests are to come, the error state is asked for
 // behind them (RxError), because they do not leave in ERR.
@@ -118,6 +119,10 @@ module rx_transport
   output mr_change_t   chg_o,
   input  logic         chg_rsp_valid_i,
   input  mr_result_e   chg_rsp_i,
+  // a QP went to ERR: goes on to the writer, and from there to the requester
+  input  logic         sq_flush_valid_i,
+  output logic         sq_flush_ready_o,
+  input  qp_idx_t      sq_flush_idx_i,
   // a barrier of the requester: goes on to the writer
   input  logic         bar_valid_i,
   output logic         bar_ready_o,
@@ -811,7 +816,7 @@ module rx_transport
   assign outs_free = (!pcmd_v_q || pcmd_fire) && (!grh_v_q || grh_ready_i) && (!wr_v_q || wr_ready_i) &&
                      (!ackrx_v_q || ackrx_ready_i) && (!err_v_q || qp_err_ready_i);
   assign act_go = state_q == StAct && outs_free;
-  assign launch = meta_valid_i && ahead_ok_q && !adm_valid_i && !flush_valid_i && !bar_valid_i &&
+  assign launch = meta_valid_i && ahead_ok_q && !adm_valid_i && !flush_valid_i && !sq_flush_valid_i && !bar_valid_i &&
                   (state_q == StIdle || act_go);
   assign lookup_done = (!qp_wait_q || qp_rsp_valid_i) && (!mr_wait_q || mr_rsp_valid_i);
 
@@ -852,7 +857,8 @@ module rx_transport
   assign sge = c_p.response ? rt_view_i.entry.sge[sge_q[1:0]] : rq_rsp_i.sge[sge_q[1:0]];
   assign sge_room = sge.length - off_q;
   assign flush_ready_o = state_q == StIdle && !adm_valid_i && (!wr_v_q || wr_ready_i);
-  assign bar_ready_o = state_q == StIdle && !adm_valid_i && !flush_valid_i && (!wr_v_q || wr_ready_i);
+  assign sq_flush_ready_o = flush_ready_o && !flush_valid_i;
+  assign bar_ready_o = sq_flush_ready_o && !sq_flush_valid_i;
   assign chg_valid_o = state_q == StInv;
   always_comb begin
     chg_o = '0;
@@ -945,6 +951,11 @@ module rx_transport
             wr_q.cqe.index <= flush_i.index;
             wr_q.cqe.opcode <= rnic_regs_pkg::CqeOpcodeRecv;
             wr_q.cqe.status <= rnic_regs_pkg::WcStatusWrFlushErr;
+          end else if (sq_flush_valid_i && sq_flush_ready_o) begin
+            wr_v_q <= 1'b1;
+            wr_q <= '0;
+            wr_q.qp <= sq_flush_idx_i;
+            wr_q.flush <= 1'b1;
           end else if (bar_valid_i && bar_ready_o) begin
             wr_v_q <= 1'b1;
             wr_q <= '0;

@@ -8,8 +8,11 @@
 // a sequence NAK, an RNR NAK or an expired timer is retry_ctl's decision: the sending position is set back to the oldest
 // unacknowledged PSN, or the WQE that holds it fails; after any other NAK it fails (nak_status). An
 // acknowledge that passes a position that was set back moves it forward (IBTA 9.7.5.1.2: late acknowledges
-// are good). The first error puts the QP into ERR; from then on every WQE up to the producer index
-// is flushed, 16 at a time so that other QPs are not held up. Only signaled WQEs and errors make a CQE.
+// are good). The first error puts the QP into ERR; nothing more completes until the QP table's flush arrives (flush_valid_i).
+// It comes behind all responses that were taken for this QP, so that nothing is written to the buffer of a READ when its CQE
+// is there. Then the WQE that failed gets its CQE, and every other one up to the producer index is flushed,
+// 16 at a time so that other QPs are not held up. A WQE found bad before it was sent, all before it complete, has its CQE at
+// once. Only signaled WQEs and errors make a CQE.
 //
 // A response of a READ or atomic is an acknowledge too (AckResponse); one that cannot be used fails its WQE (AckLocal).
 // Something behind a response that is missing is a sequence NAK of that one (AckImplied, IBTA 9.7.5.1.3).
@@ -37,7 +40,7 @@ module completer
   // verilator lint_off UNUSEDSIGNAL
   input  tx_err_t    err_i,         // of a request: its QP and WQE
   // verilator lint_on UNUSEDSIGNAL
-  input  logic       flush_valid_i,      // QP table: this QP is in ERR
+  input  logic       flush_valid_i,      // this QP is in ERR, and what was received for it is in memory
   output logic       flush_ready_o,
   input  qp_idx_t    flush_idx_i,
   input  logic       db_flush_valid_i,   // doorbell of a QP in ERR
@@ -150,16 +153,19 @@ module completer
 
   // ---- QPs to be flushed, each at most once ----------------------------------------------------------
   logic [NumQp-1:0] flush_pending_q;
+  logic [NumQp-1:0] flushed_q;      // the first flush has come
   logic flush_push, flush_pop, flush_any, flush_space;
   qp_idx_t flush_in, flush_head;
   logic again_valid;                // rest of a long flush
   logic [QpIdxW:0] flush_level;
   job_t run_q;                      // the job at work
+  qp_idx_t qp;
 
   assign flush_ready_o = !again_valid;
   assign db_flush_ready_o = !again_valid && !flush_valid_i;
   assign flush_in = again_valid ? run_q.qp : flush_valid_i ? flush_idx_i : db_flush_idx_i;
-  assign flush_push = (again_valid || flush_valid_i || db_flush_valid_i) &&
+  // a doorbell before the first flush is covered by it
+  assign flush_push = (again_valid || flush_valid_i || (db_flush_valid_i && flushed_q[flush_in])) &&
                       !flush_pending_q[flush_in];
 
   rnic_fifo #(.Width(QpIdxW), .Depth(NumQp)) u_flush (
@@ -175,6 +181,12 @@ module completer
     end else begin
       if (flush_pop) flush_pending_q[flush_head] <= 1'b0;
       if (flush_push) flush_pending_q[flush_in] <= 1'b1;
+    end
+    if (!rst_ni) begin
+      flushed_q <= '0;
+    end else begin
+      if (flush_valid_i && flush_ready_o) flushed_q[flush_idx_i] <= 1'b1;
+      if (hold_i && init_i) flushed_q[qp] <= 1'b0;
     end
   end
 
@@ -263,6 +275,16 @@ module completer
   psn_t base_mem[NumQp];
   wqe_idx_t ci_mem[NumQp];
   logic [NumQp-1:0] err_q;
+  // WQE that brought the QP into ERR, until it has its CQE
+  typedef struct packed {
+    wqe_idx_t   wqe;
+    logic [7:0] status;
+    logic [7:0] syndrome;
+  } fate_t;
+  fate_t fate_mem[NumQp];
+  logic [NumQp-1:0] fated_q;
+  fate_t fate, fate_new;
+  logic fate_we;
 
   typedef enum logic [2:0] {RunIdle, RunPop, RunSync, RunFail, RunError, RunFlush} run_state_e;
   run_state_e state_q, state_d;
@@ -275,13 +297,12 @@ module completer
   logic progress_q;
   logic [2:0] mtu_q, retry_cnt_q, rnr_retry_q;
   logic [4:0] timeout_q;
-  logic target_q;      // flush up to run_q.wqe, which fails
+  logic target_q;      // fate.wqe is still to come
   logic [4:0] batch_q;
   logic wake_valid_q, cqe_valid_q, qp_err_valid_q;
   qp_idx_t wake_qp_q, qp_err_qp_q;
   cqe_ev_t cqe_q;
 
-  qp_idx_t qp;
   psn_t una;
   wqe_idx_t ci;
   assign qp = hold_i ? adm_qp_i : state_q == RunIdle ? job_q.qp : run_q.qp;
@@ -308,12 +329,11 @@ module completer
   );
 
   // ---- verdict on a new job ----------------------------------------------------------------------------------
-  logic live, in_err, is_ack, is_nak, ack_ok, nak_ok, ack_news, flush_ok, tx_err_ok, timer_ok;
+  logic live, is_ack, is_nak, ack_ok, nak_ok, ack_news, flush_ok, tx_err_ok, timer_ok;
   logic is_retry, is_local;
   psn_t sent, ack_dist, nak_dist;
   assign job_take = job_valid_q && state_q == RunIdle && !hold_i;
   assign live = (job_state_q inside {QpRts, QpSqd}) && !err_q[qp];
-  assign in_err = job_state_q == QpErr || ((job_state_q inside {QpRts, QpSqd}) && err_q[qp]);
   assign sent = sent_i.max_psn - una;      // packets not acknowledged
   assign ack_dist = job_q.psn + 1'b1 - una;
   assign nak_dist = job_q.psn - una;
@@ -325,18 +345,19 @@ module completer
   assign ack_news = ack_ok && ack_dist != '0;
   assign is_retry = (job_q.syndrome[6:5] == 2'b01 || job_q.syndrome == SynNakSeq) && !is_local;
   assign timer_ok = job_q.kind == JobTimer && live && fired_i;
-  assign flush_ok = job_q.kind == JobFlush && in_err;
+  assign flush_ok = job_q.kind == JobFlush && job_state_q == QpErr && flushed_q[qp];
   assign tx_err_ok = job_q.kind == JobTxErr && (job_state_q inside {QpRts, QpSqd, QpErr}) &&
                      !err_q[qp] && 16'(job_q.wqe - ci) < 16'(pi_i - ci);
 
-  logic take_pop, take_flush, take_timer, una_we;
+  logic take_pop, take_flush, take_fail, take_timer, una_we;
   assign una_we = job_take && job_q.kind == JobAck && live && (ack_news || nak_ok);
   assign take_pop = una_we || (job_take && job_q.kind == JobKick && live);
-  assign take_flush = job_take && (flush_ok || tx_err_ok);
+  assign take_flush = job_take && flush_ok;
+  assign take_fail = job_take && tx_err_ok;
   assign take_timer = job_take && timer_ok;
 
   // ---- the job at work ---------------------------------------------------------------------------------------
-  logic cqe_free, pop, cqe_push, cqe_want, step, have_d, job_end, wake_push, err_set;
+  logic cqe_free, pop, cqe_push, cqe_want, step, have_d, job_end, wake_push, err_set, own_err;
   logic acked, good, bad, at_target;
   logic [7:0] cqe_status, cqe_opcode;
   logic sync, behind;
@@ -346,7 +367,11 @@ module completer
   assign acked = flight.kind == FlightPackets ? psn_gt(una, flight.last_psn) : flight.kind == FlightNop;
   assign good = state_q == RunPop && have_q && acked;
   assign bad = state_q == RunPop && have_q && flight.kind == FlightError;
-  assign at_target = target_q && ci_q == run_q.wqe;
+  assign at_target = state_q == RunFlush && target_q && ci_q == fate.wqe;
+  assign fate = fate_mem[qp];
+  assign fate_we = take_fail || (state_q == RunFail && ci_q != pi_i && !hold_i);
+  assign fate_new = take_fail ? '{wqe: job_q.wqe, status: WcStatusLocQpOpErr, syndrome: '0} :
+                    '{wqe: ci_q, status: fail_q, syndrome: run_q.src == AckPacket ? run_q.syndrome : 8'd0};
 
   always_comb begin
     cqe_want = 1'b0;
@@ -361,17 +386,11 @@ module completer
         // the completion of a NOP carries its WQE opcode
         cqe_opcode = flight.kind == FlightNop && flight.op == OpNone ? WqeOpcodeNop : op_code(flight.op);
       end
-      RunFail: begin
-        step = ci_q != pi_i;
-        cqe_want = 1'b1;
-        cqe_status = fail_q;
-        cqe_opcode = op_code(flight.op);
-      end
       RunFlush: begin
         step = ci_q != pi_i && !batch_q[4];
         cqe_want = 1'b1;
         if (at_target) begin
-          cqe_status = WcStatusLocQpOpErr;
+          cqe_status = fate.status;
           cqe_opcode = op_code(flight.op);
         end
       end
@@ -403,17 +422,18 @@ module completer
   assign rst_psn_o = una;
   assign rst_rd_o = rd_done_i;
   assign rst_off_o = 32'(24'(una - base_mem[qp])) << (4'd7 + 4'(mtu_q));
-  assign off_o = take_flush || (job_take && job_q.kind == JobTimer && !live) ||
-                 (state_q == RunError && state_d == RunFlush);
+  assign off_o = take_flush || (job_take && job_q.kind == JobTimer && !live) || own_err;
 
   always_comb begin
     state_d = state_q;
     job_end = 1'b0;
     again_valid = 1'b0;
     err_set = take_flush;
+    own_err = 1'b0;
     unique case (state_q)
       RunIdle: begin
         if (take_flush) state_d = RunFlush;
+        else if (take_fail) state_d = RunError;
         else if (take_pop) state_d = RunPop;
         else if (take_timer) state_d = RunSync;
         else job_end = job_take;
@@ -435,21 +455,23 @@ module completer
           state_d = RunIdle;
         end
       end
-      RunFail: begin
-        if (pop) state_d = RunError;
-        else if (!step && !hold_i) begin
+      RunFail: if (!hold_i) begin
+        if (fate_we) begin
+          state_d = RunError;
+        end else begin
           job_end = 1'b1;
           state_d = RunIdle;
         end
       end
+      // the QP table's flush does the rest
       RunError: if (!qp_err_valid_q && !hold_i) begin
         err_set = 1'b1;
-        state_d = RunFlush;
+        own_err = 1'b1;
+        job_end = 1'b1;
+        state_d = RunIdle;
       end
       default: begin
-        if (pop && at_target) begin
-          state_d = RunError;
-        end else if (!step && !hold_i) begin
+        if (!step && !hold_i) begin
           job_end = 1'b1;
           state_d = RunIdle;
           again_valid = ci_q != pi_i;
@@ -464,6 +486,7 @@ module completer
     if (!rst_ni) begin
       state_q <= RunIdle;
       err_q <= '0;
+      fated_q <= '0;
       wake_valid_q <= 1'b0;
       cqe_valid_q <= 1'b0;
       qp_err_valid_q <= 1'b0;
@@ -474,12 +497,14 @@ module completer
       state_q <= state_d;
       if (hold_i && init_i) err_q[qp] <= 1'b0;
       else if (err_set) err_q[qp] <= 1'b1;
+      if ((hold_i && init_i) || (pop && at_target)) fated_q[qp] <= 1'b0;
+      else if (fate_we) fated_q[qp] <= 1'b1;
       if (wake_ready_i) wake_valid_q <= 1'b0;
       if (wake_push) wake_valid_q <= 1'b1;
       if (cqe_ready_i) cqe_valid_q <= 1'b0;
       if (cqe_push) cqe_valid_q <= 1'b1;
       if (qp_err_ready_i) qp_err_valid_q <= 1'b0;
-      if (state_q == RunError && state_d == RunFlush) qp_err_valid_q <= 1'b1;
+      if (own_err) qp_err_valid_q <= 1'b1;
       ev_ack_o <= job_take && job_q.kind == JobAck && live && ack_ok && job_q.src == AckPacket && !job_q.own;
       ev_nak_o <= job_take && job_q.kind == JobAck && live && nak_ok && job_q.src == AckPacket;
       ev_ghost_o <= job_take && job_q.kind == JobAck && live && !ack_ok && !nak_ok && job_q.src == AckPacket;
@@ -503,7 +528,7 @@ module completer
       timeout_q <= job_timeout_q;
       retry_cnt_q <= job_retry_cnt_q;
       rnr_retry_q <= job_rnr_retry_q;
-      target_q <= job_q.kind == JobTxErr;
+      target_q <= fated_q[qp];
       batch_q <= '0;
     end
     if (pop) begin
@@ -515,11 +540,11 @@ module completer
     if (sync && act_i.fail)
       fail_q <= act_i.fail_rnr ? WcStatusRnrRetryExcErr : WcStatusRetryExcErr;
     if (wake_push) wake_qp_q <= run_q.qp;
-    // not while the error of another QP waits
-    if (state_q == RunError && state_d == RunFlush) qp_err_qp_q <= run_q.qp;
+    if (own_err) qp_err_qp_q <= run_q.qp;
+    if (fate_we) fate_mem[qp] <= fate_new;
     if (cqe_push) begin
       cqe_q <= '{cqn: cqn_q, index: ci_q, opcode: cqe_opcode, status: cqe_status, qp: run_q.qp,
-                 syndrome: state_q == RunFail && run_q.src == AckPacket ? run_q.syndrome : 8'd0,
+                 syndrome: at_target ? fate.syndrome : 8'd0,
                  byte_len: !good ? 32'd0 : flight.op == OpRead ? rd_len_i :
                            op_is_rd(flight.op) ? 32'd8 : 32'd0, default: '0};
     end
@@ -536,7 +561,7 @@ module completer
 
   // each QP is in the flush queue at most once, so there is always room
   logic unused;
-  assign unused = ^{flush_space, flush_level, qpc_rsp_i, ackrx_i.msn, run_q.kind, run_q.psn, run_q.own, run_q.fail,
+  assign unused = ^{flush_space, flush_level, qpc_rsp_i, ackrx_i.msn, run_q.kind, run_q.psn, run_q.own, run_q.fail, run_q.wqe,
                     flight_idx[15:LogInflight]};
 
 endmodule

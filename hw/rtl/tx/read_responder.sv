@@ -72,6 +72,7 @@ module read_responder
   output logic        qp_err_valid_o,
   input  logic        qp_err_ready_i,
   output qp_idx_t     qp_err_idx_o,
+  output logic        qp_err_access_o,   // after a remote access violation
   output logic        ev_nak_access_o,
   output logic        ev_nak_op_o,
   output logic        idle_o,
@@ -89,6 +90,7 @@ module read_responder
     logic        nothing;    // a duplicate that is not remembered: leaves without an answer
     logic        fresh;      // not a duplicate
     logic        begun;      // its First has been made
+    logic        access;     // RspError: after a remote access violation
     psn_t        psn;
     logic [23:0] msn;
     logic [63:0] va;
@@ -158,6 +160,7 @@ module read_responder
     nothing: in_q == WaitStore && !hit_q,
     fresh: !job_i.dup,
     begun: 1'b0,
+    access: job_i.access,
     psn: job_i.psn,
     msn: job_i.msn,
     va: in_q == WaitStore ? found_q : job_i.va,
@@ -451,7 +454,7 @@ module read_responder
 
   // ---- refusals -------------------------------------------------------------------------------------
   // Errors of the egress are always taken in time: it must not wait for a turn that waits for it.
-  logic nak_v_q, qp_err_v_q, refuse_free, err_new;
+  logic nak_v_q, qp_err_v_q, qp_err_access_q, refuse_free, err_new;
   ack_t nak_q;
 
   assign refuse_free = !nak_v_q && !qp_err_v_q;
@@ -462,6 +465,7 @@ module read_responder
   assign nak_o = nak_q;
   assign qp_err_valid_o = qp_err_v_q;
   assign qp_err_idx_o = nak_q.qp;
+  assign qp_err_access_o = qp_err_access_q;
 
   always_ff @(posedge clk_i) begin
     if (!rst_ni) begin
@@ -478,12 +482,14 @@ module read_responder
       if (in_take && job_i.kind == RspInit) dead_q[job_i.qp] <= 1'b0;
       // the request did not complete: its MSN is not counted
       if (err_new) begin
+        qp_err_access_q <= 1'b0;
         nak_v_q <= 1'b1;
         qp_err_v_q <= 1'b1;
         dead_q[err_i.qp] <= 1'b1;
         nak_q <= '{qp: err_i.qp, psn: err_i.psn, msn: err_i.msn - 24'd1, syndrome: SynNakOp};
       end else if (refuse_take) begin
         nak_v_q <= item_q.kind != RspError;
+        qp_err_access_q <= item_q.kind != RspError || item_q.access;
         qp_err_v_q <= 1'b1;
         dead_q[qp_q] <= 1'b1;
         nak_q <= '{qp: qp_q, psn: item_q.psn, msn: item_q.msn - 24'd1, syndrome: SynNakAccess};

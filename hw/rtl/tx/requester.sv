@@ -45,7 +45,7 @@ module requester
   input  logic             push_valid_i,
   input  logic [3:0]       push_word_i,
   input  logic [63:0]      push_data_i,
-  // acknowledges, failed payload reads, QPs that went to ERR
+  // acknowledges; failed payload reads; QPs that went to ERR, behind their last acknowledge
   input  logic             ackrx_valid_i,
   output logic             ackrx_ready_o,
   input  ack_rx_t          ackrx_i,
