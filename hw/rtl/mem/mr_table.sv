@@ -1,15 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Memory regions and memory windows, on chip: key variant, PD, rights, address range. Indexed by bits 31:8 of a key.
-// The one place where entries change: every change is checked and made in one go.
+// Memory regions and memory windows: key variant, PD, rights, address range. Indexed by bits 31:8 of a key. They live in host
+// memory, 64 bytes each (mr_ctx_t below; not for software to read or write); the ones in
+// use are in a cache. The one place where entries change: every change is checked and made in one go.
 //
-// Read ports: one request per cycle per port, answer one cycle later, never refused. The check itself is
-// rnic_pkg::mr_check (IBTA 10.6.3, 9.7.4.1.4).
-// Command port: while cmd_ready_o, one operation per cycle, answer one cycle later. Read; Write stores an entry
-// (cmd_mr_i.exists = 0 takes it away); Purge takes the windows of a QP away from it and is answered when that is done
-// (a few cycles without windows, else NumMr). cmd_lock_i keeps changes out between a read and the write
-// that follows from it.
-// Changes (mr_change_t), by QPs: one after the other, answered 2 cycles (a bind 3) after they were taken.
+// Read ports: in order per port, at least one cycle later; a port that waits for host memory does not stop the others. The check
+// itself is rnic_pkg::mr_check (IBTA 10.6.3, 9.7.4.1.4). pf: a hint that this entry will be read.
+// Command port: one operation at a time, taken while cmd_ready_o. Read; Write stores an entry (cmd_mr_i.exists = 0 takes it away,
+// and a window that was bound away from its MR); Purge takes the windows of a QP away from it: without windows at once, else it
+// looks at entry after entry up to the highest one made, until all are found. cmd_lock_i keeps changes out between a read and the
+// write that follows from it. cmd_rsp_err_o: host memory refused to give the entry.
+// Changes (mr_change_t), by QPs: one after the other, answered when they are made or refused.
 //   invalidate  a valid entry of the PD with this key, by its QP if it is a window, not an MR that windows are bound to;
 //               by a peer (SEND with invalidate, IBTA 9.4.1.1.3) only windows and MRs that allow it. The entry
 //               stays, as a free one.
@@ -17,22 +18,31 @@
 //               the MR is valid, of the PD, allows binding, has local write if the window gives remote write or
 //               atomic, and covers the range, which is not empty. A zero-based window begins at address 0.
 // The windows bound to an MR are counted; the command processor does not destroy an MR before its windows.
-// After reset there are no entries.
+// After reset there are no entries, and there is no memory for any (mem_on_i).
+//
+// Throughput: one read per cycle over all ports. Latency: 1 cycle if the entry is in the cache, else that of host memory.
 
 module mr_table
   import rnic_pkg::*;
 #(
+  parameter int unsigned DataW = 512,
   parameter int unsigned NumPorts = 2,
-  parameter int unsigned NumChg = 2
+  parameter int unsigned NumChg = 2,
+  parameter int unsigned LogSets = MrLogSets,
+  parameter int unsigned LogWays = MrLogWays
 ) (
   input  logic                      clk_i,
   input  logic                      rst_ni,
+  // the memory of the entries
+  input  ctx_mem_t                  mem_i,
   // read ports
   input  logic       [NumPorts-1:0] req_valid_i,
   output logic       [NumPorts-1:0] req_ready_o,
   input  mr_idx_t    [NumPorts-1:0] req_idx_i,
   output logic       [NumPorts-1:0] rsp_valid_o,
   output mr_t                       rsp_o[NumPorts],
+  input  logic                      pf_valid_i,
+  input  mr_idx_t                   pf_idx_i,
   // command port
   input  logic                      cmd_valid_i,
   output logic                      cmd_ready_o,
@@ -44,244 +54,263 @@ module mr_table
   output logic                      cmd_rsp_valid_o,
   output mr_t                       cmd_rsp_o,      // stays until the next command
   output logic                      cmd_rsp_bound_o, // windows are bound to this MR
+  output logic                      cmd_rsp_err_o,
   // changes by QPs; the answer is for the one taken last
   input  logic       [NumChg-1:0]   chg_valid_i,
   output logic       [NumChg-1:0]   chg_ready_o,
   input  mr_change_t [NumChg-1:0]   chg_i,
   output logic       [NumChg-1:0]   chg_rsp_valid_o,
   output mr_result_e                chg_rsp_o,
+  // AXI clients
+  output logic                      ar_valid_o,
+  input  logic                      ar_ready_i,
+  output logic [63:0]               ar_addr_o,
+  output logic [7:0]                ar_len_o,
+  input  logic                      r_valid_i,
+  input  logic [DataW-1:0]          r_data_i,
+  input  logic                      r_last_i,
+  input  logic                      r_err_i,
+  output logic                      aw_valid_o,
+  input  logic                      aw_ready_i,
+  output logic [63:0]               aw_addr_o,
+  output logic [7:0]                aw_len_o,
+  output logic                      w_valid_o,
+  input  logic                      w_ready_i,
+  output logic [DataW-1:0]          w_data_o,
+  output logic [DataW/8-1:0]        w_strb_o,
+  output logic                      w_last_o,
+  input  logic                      b_valid_i,
+  input  logic                      b_err_i,
+  output ctx_ev_t                   ev_o,
   output logic                      idle_o
 );
 
-  localparam int unsigned AttrW = $bits(mr_t) - 2;  // without exists and valid, which come first
-  localparam int unsigned GrpW = 32;
-  localparam int unsigned NumGrp = NumMr / GrpW;
-  localparam int unsigned GrpIdxW = $clog2(NumGrp);
   localparam int unsigned ChgW = NumChg > 1 ? $clog2(NumChg) : 1;
-  localparam int unsigned CntW = MrIdxW + 1;
+  localparam int unsigned CntW = $bits(mr_idx_t) + 1;
+  typedef struct packed {
+    logic [CntW-1:0] bound;   // windows bound to an MR
+    mr_t             mr;
+  } mr_ctx_t;
 
-  logic [GrpW-1:0] exists_q[NumGrp];
-  logic [GrpW-1:0] valid_q[NumGrp];
-
-  // Functions look at part of their arguments.
+  // an address is never beyond the end of an MR, whose range does not wrap; functions look at part of their arguments
   // verilator lint_off UNUSEDSIGNAL
-  function automatic logic [GrpIdxW-1:0] grp(input mr_idx_t idx);
-    return idx[MrIdxW-1-:GrpIdxW];
-  endfunction
-  function automatic logic [4:0] bit_of(input mr_idx_t idx);
-    return idx[4:0];
-  endfunction
-  // an address is never beyond the end of an MR, whose range does not wrap
   function automatic logic bind_ok(input mr_t mr, input mr_change_t c);
-    return mr.valid && !mr.mw && mr.variant == c.lkey[7:0] && (c.lkey >> (MrIdxW + 8)) == 0 &&
-           mr.pd == c.pd && mr.mw_bind &&
+    return mr.valid && !mr.mw && mr.variant == c.lkey[7:0] && mr.pd == c.pd && mr.mw_bind &&
            (mr.local_write || !(c.remote_write || c.remote_atomic)) && c.length != 0 &&
            c.addr >= mr.va && c.addr - mr.va < mr.length &&
            64'(c.length) <= mr.length - (c.addr - mr.va);
   endfunction
   // verilator lint_on UNUSEDSIGNAL
 
+  // ---- cache --------------------------------------------------------------------------------------
+  logic own_valid, own_ready, own_pin, own_done, own_ok, own_we, own_we_ready, own_we_pin, own_release;
+  mr_idx_t own_idx;
+  mr_ctx_t own_entry, rsp;
+  logic cache_idle, pf_valid;
+  mr_idx_t pf_idx;
+
+  ctx_cache #(.DataW(DataW), .EntryW($bits(mr_ctx_t)), .IdxW($bits(mr_idx_t)), .LogSets(LogSets), .LogWays(LogWays),
+              .NumPorts(NumPorts)) u_cache (
+    .clk_i, .rst_ni, .mem_on_i(mem_i.on), .mem_base_i(mem_i.base), .mem_log_num_i(mem_i.log_num),
+    .req_valid_i, .req_ready_o, .req_idx_i, .rsp_valid_o, .rsp_o(rsp),
+    .pf_valid_i(pf_valid), .pf_idx_i(pf_idx),
+    .own_valid_i(own_valid), .own_ready_o(own_ready), .own_idx_i(own_idx), .own_pin_i(own_pin), .own_done_o(own_done),
+    .own_ok_o(own_ok), .own_we_i(own_we), .own_we_ready_o(own_we_ready), .own_we_pin_i(own_we_pin), .own_entry_i(own_entry),
+    .own_release_i(own_release),
+    .ar_valid_o, .ar_ready_i, .ar_addr_o, .ar_len_o, .r_valid_i, .r_data_i, .r_last_i, .r_err_i,
+    .aw_valid_o, .aw_ready_i, .aw_addr_o, .aw_len_o, .w_valid_o, .w_ready_i, .w_data_o, .w_strb_o, .w_last_o,
+    .b_valid_i, .b_err_i,
+    .ev_hit_o(ev_o.hit), .ev_miss_o(ev_o.miss), .ev_evict_o(ev_o.evict), .ev_writeback_o(ev_o.writeback),
+    .ev_stall_o(ev_o.stall), .ev_axi_err_o(ev_o.axi_err), .idle_o(cache_idle)
+  );
+  for (genvar p = 0; p < int'(NumPorts); p++) begin : gen_port
+    assign rsp_o[p] = rsp.mr;
+  end
+
   // ---- machine ------------------------------------------------------------------------------------
-  typedef enum logic [1:0] {ChgIdle, ChgEntry, ChgParent, ChgPurge} state_e;
+  // An operation looks up one entry (pin 0) and, if windows are concerned, the MR of the window (pin 1); then it writes.
+  typedef enum logic [3:0] {
+    StIdle, StAsk, StEntry, StVerdict, StAskMr, StMr, StMrVerdict, StWriteMr, StWrite, StEnd
+  } state_e;
+  typedef enum logic [1:0] {DoRead, DoWrite, DoPurge, DoChange} op_e;
   state_e state_q;
+  op_e op_q;
   mr_change_t chg_q;
   logic [ChgW-1:0] sel, sel_q;
-  logic chg_any, take, re;
-  mr_idx_t raddr, idx_q;
-  mr_t ent;                        // the entry read
-  logic [AttrW-1:0] ent_attr_q;
-  logic ent_exists_q, ent_valid_q;
-  qp_idx_t purge_qp_q;
-  logic purge_end_q;
-  logic [NumQp-1:0] windows_q;     // a window was bound to this QP
+  logic chg_any, take, cmd_take;
+  mr_idx_t idx_q, top_q;              // top: the highest entry ever written by a command
+  mr_ctx_t ent_q, par_q;              // the two entries
+  logic ent_ok_q, par_ok_q;           // host memory gave them
+  mr_t wr_q;
+  qp_idx_t qp_q;
 
   always_comb begin
     chg_any = |chg_valid_i;
     sel = '0;
     for (int i = int'(NumChg) - 1; i >= 0; i--) if (chg_valid_i[i]) sel = ChgW'(i);
   end
-  assign cmd_ready_o = state_q == ChgIdle;
-  assign take = state_q == ChgIdle && !cmd_valid_i && !cmd_lock_i && chg_any;
+  assign cmd_ready_o = state_q == StIdle;
+  assign cmd_take = cmd_valid_i && cmd_ready_o;
+  assign take = state_q == StIdle && !cmd_valid_i && !cmd_lock_i && chg_any;
   always_comb begin
     chg_ready_o = '0;
     chg_ready_o[sel] = take;
   end
-  assign idle_o = state_q == ChgIdle && !chg_any && chg_rsp_valid_o == '0;
 
-  // ---- windows bound to an MR -----------------------------------------------------------------------
-  logic [CntW-1:0] cnt_mem[NumMr];
-  logic [CntW-1:0] cnt;
-  mr_idx_t cnt_idx;
-  logic cnt_clear, cnt_up, cnt_down;
-  assign cnt = cnt_mem[cnt_idx];
-  always_ff @(posedge clk_i) begin
-    if (cnt_clear) cnt_mem[cnt_idx] <= '0;
-    else if (cnt_up || cnt_down) cnt_mem[cnt_idx] <= cnt_up ? cnt + 1'b1 : cnt - 1'b1;
-  end
-
-  // ---- verdict -----------------------------------------------------------------------------------------
-  logic cmd_take, cmd_we, inv_ok, inv_key_ok, win_ok, par_ok, purge_hit, invalidate, bind_now;
-  mr_result_e result;
-  logic finish;
-  assign ent = {ent_exists_q, ent_valid_q, ent_attr_q};
-  assign cmd_take = cmd_valid_i && cmd_ready_o;
-  assign cmd_we = cmd_take && cmd_op_i == MrCmdWrite;
-  assign inv_key_ok = ent.valid && ent.variant == chg_q.key[7:0] &&
-                      (chg_q.key >> (MrIdxW + 8)) == 0 && ent.pd == chg_q.pd &&
-                      (!ent.mw || ent.qp == chg_q.qp) &&
-                      (chg_q.op == MrInvalidate || ent.mw || ent.remote_inv);
-  assign inv_ok = inv_key_ok && (ent.mw || cnt == '0);
-  assign win_ok = ent.exists && ent.mw && !ent.valid && ent.pd == chg_q.pd &&
-                  (chg_q.key >> (MrIdxW + 8)) == 0;
-  assign par_ok = bind_ok(ent, chg_q);
-  assign purge_hit = state_q == ChgPurge && ent.valid && ent.mw && ent.qp == purge_qp_q;
-  assign invalidate = (state_q == ChgEntry && chg_q.op != MrBind && inv_ok) || purge_hit;
-  assign bind_now = state_q == ChgParent && par_ok;
-  assign finish = (state_q == ChgEntry && (chg_q.op != MrBind || !win_ok)) || state_q == ChgParent;
+  // ---- verdict on the entry, and on the MR of a window ------------------------------------------------
+  logic is_bind, inv_key_ok, inv_ok, win_ok, mr_ok, unbound, unbound_q;
+  mr_idx_t mr_idx;
+  assign is_bind = op_q == DoChange && chg_q.op == MrBind;
+  assign inv_key_ok = ent_q.mr.valid && ent_q.mr.variant == chg_q.key[7:0] && ent_q.mr.pd == chg_q.pd &&
+                      (!ent_q.mr.mw || ent_q.mr.qp == chg_q.qp) &&
+                      (chg_q.op == MrInvalidate || ent_q.mr.mw || ent_q.mr.remote_inv);
+  assign inv_ok = inv_key_ok && (ent_q.mr.mw || ent_q.bound == '0);
+  assign win_ok = ent_q.mr.exists && ent_q.mr.mw && !ent_q.mr.valid && ent_q.mr.pd == chg_q.pd;
+  assign mr_ok = par_ok_q && bind_ok(par_q.mr, chg_q);
+  assign mr_idx = is_bind ? mr_key_idx(chg_q.lkey) : ent_q.mr.parent;
+  // a bound window becomes free, or goes away
   always_comb begin
-    if (state_q == ChgParent) result = par_ok ? MrDone : MrNotBound;
-    else if (chg_q.op == MrBind) result = MrNotBound;
-    else result = inv_ok ? MrDone : inv_key_ok ? MrNotBound : MrBadKey;
-  end
-
-  // count: of the entry itself (MR), or of the MR of a window
-  always_comb begin
-    cnt_idx = idx_q;
-    if (state_q == ChgIdle) begin
-      cnt_idx = cmd_we && !cmd_mr_i.exists && cmd_rsp_o.mw ? cmd_rsp_o.parent : cmd_idx_i;
-    end
-    else if (ent.mw && state_q != ChgParent) cnt_idx = ent.parent;
-  end
-  assign cnt_clear = cmd_we && cmd_mr_i.exists;
-  assign cnt_up = bind_now;
-  // a window destroyed: what was read before, under cmd_lock_i
-  assign cnt_down = (invalidate && ent.mw) ||
-                    (cmd_we && !cmd_mr_i.exists && cmd_rsp_o.mw && cmd_rsp_o.valid);
-
-  // ---- memory --------------------------------------------------------------------------------------------
-  logic we;
-  mr_idx_t waddr, win_idx;
-  // verilator lint_off UNUSEDSIGNAL
-  mr_t wdata;                      // exists and valid have their own flops
-  // verilator lint_on UNUSEDSIGNAL
-  assign win_idx = mr_key_idx(chg_q.key);
-  assign we = cmd_we || bind_now;
-  assign waddr = bind_now ? win_idx : cmd_idx_i;
-  always_comb begin
-    wdata = cmd_mr_i;
-    if (bind_now) begin
-      wdata = '0;
-      wdata.mw = 1'b1;
-      wdata.variant = chg_q.key[7:0];
-      wdata.pd = chg_q.pd;
-      wdata.remote_write = chg_q.remote_write;
-      wdata.remote_read = chg_q.remote_read;
-      wdata.remote_atomic = chg_q.remote_atomic;
-      wdata.qp = chg_q.qp;
-      wdata.parent = idx_q;
-      wdata.va = chg_q.zero_based ? 64'd0 : chg_q.addr;
-      wdata.length = 64'(chg_q.length);
-      wdata.iova = ent.iova + (chg_q.addr - ent.va);
-    end
-  end
-  // a purge reads one entry ahead
-  assign re = take || state_q != ChgIdle || cmd_take;
-  always_comb begin
-    unique case (state_q)
-      ChgIdle: raddr = cmd_take ? '0 : mr_key_idx(chg_i[sel].key);
-      ChgEntry: raddr = mr_key_idx(chg_q.lkey);
-      default: raddr = idx_q + 1'b1;
+    unbound = ent_q.mr.mw && ent_q.mr.valid;
+    unique case (op_q)
+      DoRead: unbound = 1'b0;
+      DoWrite: if (wr_q.exists) unbound = 1'b0;
+      DoPurge: if (ent_q.mr.qp != qp_q) unbound = 1'b0;
+      default: if (is_bind || !inv_ok) unbound = 1'b0;
     endcase
+  end
+
+  // ---- windows bound to a QP ---------------------------------------------------------------------------
+  logic [CntW-1:0] windows_mem[NumQp];
+  logic [NumQp-1:0] windows_q;        // not zero
+  logic [CntW-1:0] windows, windows_d;
+  qp_idx_t windows_qp;
+  logic windows_we;
+  assign windows_qp = state_q == StIdle ? cmd_qp_i : is_bind ? chg_q.qp : op_q == DoPurge ? qp_q : ent_q.mr.qp;
+  assign windows = windows_q[windows_qp] ? windows_mem[windows_qp] : '0;
+  assign windows_we = state_q == StMrVerdict && (unbound_q || mr_ok);
+  assign windows_d = unbound_q ? windows - 1'b1 : windows + 1'b1;
+
+  // ---- asks the cache -------------------------------------------------------------------------------------
+  mr_ctx_t ent_d, par_d;
+  logic purge_on;
+  // a purge fetches ahead
+  assign pf_valid = pf_valid_i || (op_q == DoPurge && state_q == StVerdict);
+  assign pf_idx = pf_valid_i ? pf_idx_i : idx_q + mr_idx_t'(6);
+  assign own_valid = state_q == StAsk || state_q == StAskMr;
+  assign own_idx = state_q == StAsk ? idx_q : mr_idx;
+  assign own_pin = state_q == StAskMr;
+  assign own_we = state_q == StWriteMr || state_q == StWrite;
+  assign own_we_pin = state_q == StWriteMr;
+  assign own_entry = state_q == StWriteMr ? par_d : ent_d;
+  assign own_release = state_q == StEnd;
+  assign purge_on = op_q == DoPurge && windows_q[qp_q] && idx_q != top_q;
+
+  always_comb begin
+    par_d = par_q;
+    par_d.bound = unbound_q ? par_q.bound - 1'b1 : par_q.bound + 1'b1;
+    ent_d = ent_q;
+    ent_d.mr.valid = 1'b0;
+    if (op_q == DoWrite) begin
+      ent_d.bound = '0;
+      ent_d.mr = wr_q;
+    end else if (is_bind) begin
+      ent_d.mr = '0;
+      ent_d.mr.exists = 1'b1;
+      ent_d.mr.valid = 1'b1;
+      ent_d.mr.mw = 1'b1;
+      ent_d.mr.variant = chg_q.key[7:0];
+      ent_d.mr.pd = chg_q.pd;
+      ent_d.mr.remote_write = chg_q.remote_write;
+      ent_d.mr.remote_read = chg_q.remote_read;
+      ent_d.mr.remote_atomic = chg_q.remote_atomic;
+      ent_d.mr.qp = chg_q.qp;
+      ent_d.mr.parent = mr_key_idx(chg_q.lkey);
+      ent_d.mr.va = chg_q.zero_based ? 64'd0 : chg_q.addr;
+      ent_d.mr.length = 64'(chg_q.length);
+      ent_d.mr.iova = par_q.mr.iova + (chg_q.addr - par_q.mr.va);
+    end
   end
 
   always_ff @(posedge clk_i) begin
     if (!rst_ni) begin
-      for (int i = 0; i < int'(NumGrp); i++) begin
-        exists_q[i] <= '0;
-        valid_q[i] <= '0;
-      end
-    end else if (cmd_we) begin
-      exists_q[grp(cmd_idx_i)][bit_of(cmd_idx_i)] <= cmd_mr_i.exists;
-      valid_q[grp(cmd_idx_i)][bit_of(cmd_idx_i)] <= cmd_mr_i.valid;
-    end else if (bind_now) begin
-      valid_q[grp(win_idx)][bit_of(win_idx)] <= 1'b1;
-    end else if (invalidate) begin
-      valid_q[grp(idx_q)][bit_of(idx_q)] <= 1'b0;
+      state_q <= StIdle;
+      op_q <= DoRead;
+      cmd_rsp_valid_o <= 1'b0;
+      chg_rsp_valid_o <= '0;
+      windows_q <= '0;
+      top_q <= '0;
+    end else begin
+      cmd_rsp_valid_o <= 1'b0;
+      chg_rsp_valid_o <= '0;
+      unique case (state_q)
+        StIdle: begin
+          if (cmd_take) begin
+            op_q <= cmd_op_i == MrCmdRead ? DoRead : cmd_op_i == MrCmdWrite ? DoWrite : DoPurge;
+            if (cmd_op_i != MrCmdPurge || windows_q[cmd_qp_i]) state_q <= StAsk;
+            else cmd_rsp_valid_o <= 1'b1;
+            if (cmd_op_i == MrCmdWrite && cmd_idx_i > top_q) top_q <= cmd_idx_i;
+          end else if (take) begin
+            op_q <= DoChange;
+            state_q <= StAsk;
+          end
+        end
+        StAsk: if (own_ready) state_q <= StEntry;
+        StEntry: if (own_done) state_q <= StVerdict;
+        StVerdict: begin
+          if (!ent_ok_q || op_q == DoRead) state_q <= StEnd;
+          else if (unbound || (is_bind && win_ok)) state_q <= StAskMr;
+          else if (op_q == DoWrite || (op_q == DoChange && !is_bind && inv_ok)) state_q <= StWrite;
+          else state_q <= StEnd;
+        end
+        StAskMr: if (own_ready) state_q <= StMr;
+        StMr: if (own_done) state_q <= StMrVerdict;
+        // an MR that host memory does not give any more cannot be counted down
+        StMrVerdict: begin
+          if (unbound_q) state_q <= par_ok_q ? StWriteMr : StWrite;
+          else state_q <= mr_ok ? StWriteMr : StEnd;
+        end
+        StWriteMr: if (own_we_ready) state_q <= StWrite;
+        StWrite: if (own_we_ready) state_q <= StEnd;
+        default: begin  // StEnd
+          if (op_q == DoChange) chg_rsp_valid_o[sel_q] <= 1'b1;
+          else if (!purge_on) cmd_rsp_valid_o <= 1'b1;
+          state_q <= purge_on ? StAsk : StIdle;
+        end
+      endcase
+      if (windows_we) windows_q[windows_qp] <= windows_d != '0;
     end
-  end
-
-  assign req_ready_o = '1;
-  for (genvar p = 0; p < int'(NumPorts); p++) begin : gen_port
-    logic [AttrW-1:0] attr_mem[NumMr];
-    mr_t rsp_q;
-    always_ff @(posedge clk_i) begin
-      if (we) attr_mem[waddr] <= wdata[AttrW-1:0];
-      if (req_valid_i[p]) begin
-        rsp_q <= {exists_q[grp(req_idx_i[p])][bit_of(req_idx_i[p])],
-                  valid_q[grp(req_idx_i[p])][bit_of(req_idx_i[p])], attr_mem[req_idx_i[p]]};
-      end
-    end
-    assign rsp_o[p] = rsp_q;
-  end
-
-  logic [AttrW-1:0] chg_mem[NumMr];
-  logic [AttrW-1:0] cmd_mem[NumMr];
-  always_ff @(posedge clk_i) begin
-    if (we) chg_mem[waddr] <= wdata[AttrW-1:0];
-    if (we) cmd_mem[waddr] <= wdata[AttrW-1:0];
-    if (re) begin
-      ent_attr_q <= chg_mem[raddr];
-      ent_exists_q <= exists_q[grp(raddr)][bit_of(raddr)];
-      ent_valid_q <= valid_q[grp(raddr)][bit_of(raddr)];
-      idx_q <= raddr;
-    end
-    if (cmd_take && cmd_op_i == MrCmdRead) begin
-      cmd_rsp_o <= {exists_q[grp(cmd_idx_i)][bit_of(cmd_idx_i)],
-                    valid_q[grp(cmd_idx_i)][bit_of(cmd_idx_i)], cmd_mem[cmd_idx_i]};
-      cmd_rsp_bound_o <= cnt != '0;
+    if (windows_we) windows_mem[windows_qp] <= windows_d;
+    if (state_q == StIdle) begin
+      idx_q <= !cmd_take ? mr_key_idx(chg_i[sel].key) : cmd_op_i == MrCmdPurge ? '0 : cmd_idx_i;
+      wr_q <= cmd_mr_i;
+      qp_q <= cmd_qp_i;
+    end else if (state_q == StEnd) begin
+      idx_q <= idx_q + 1'b1;
     end
     if (take) begin
       chg_q <= chg_i[sel];
       sel_q <= sel;
     end
-    if (cmd_take) purge_qp_q <= cmd_qp_i;
-    chg_rsp_o <= result;
-    if (!rst_ni) begin
-      state_q <= ChgIdle;
-      rsp_valid_o <= '0;
-      cmd_rsp_valid_o <= 1'b0;
-      chg_rsp_valid_o <= '0;
-      windows_q <= '0;
-      purge_end_q <= 1'b0;
-    end else begin
-      rsp_valid_o <= req_valid_i;
-      cmd_rsp_valid_o <= 1'b0;
-      chg_rsp_valid_o <= '0;
-      purge_end_q <= 1'b0;
-      if (finish) chg_rsp_valid_o[sel_q] <= 1'b1;
-      if (bind_now) windows_q[chg_q.qp] <= 1'b1;
-      unique case (state_q)
-        ChgIdle: begin
-          if (cmd_take && cmd_op_i == MrCmdPurge && windows_q[cmd_qp_i]) begin
-            windows_q[cmd_qp_i] <= 1'b0;
-            state_q <= ChgPurge;
-          end else if (cmd_take) begin
-            cmd_rsp_valid_o <= 1'b1;
-          end else if (take) begin
-            state_q <= ChgEntry;
-          end
-        end
-        ChgEntry: state_q <= chg_q.op == MrBind && win_ok ? ChgParent : ChgIdle;
-        ChgParent: state_q <= ChgIdle;
-        default: begin  // ChgPurge
-          purge_end_q <= idx_q == '1;
-          if (purge_end_q) begin
-            cmd_rsp_valid_o <= 1'b1;
-            state_q <= ChgIdle;
-          end
-        end
-      endcase
+    if (state_q == StEntry && own_done) begin
+      ent_q <= rsp;
+      ent_ok_q <= own_ok;
+    end
+    if (state_q == StMr && own_done) begin
+      par_q <= rsp;
+      par_ok_q <= own_ok;
+    end
+    if (state_q == StVerdict) begin
+      unbound_q <= unbound;
+      if (is_bind) chg_rsp_o <= MrNotBound;
+      else chg_rsp_o <= !ent_ok_q || !inv_key_ok ? MrBadKey : inv_ok ? MrDone : MrNotBound;
+    end
+    if (state_q == StMrVerdict && is_bind && mr_ok) chg_rsp_o <= MrDone;
+    if (state_q == StVerdict && op_q inside {DoRead, DoWrite}) begin
+      cmd_rsp_o <= ent_q.mr;
+      cmd_rsp_bound_o <= ent_q.bound != '0;
+      cmd_rsp_err_o <= !ent_ok_q;
     end
   end
+  assign idle_o = state_q == StIdle && !chg_any && !cmd_valid_i && chg_rsp_valid_o == '0 && cache_idle;
 
 endmodule

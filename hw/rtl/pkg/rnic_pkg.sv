@@ -8,13 +8,14 @@ package rnic_pkg;
   // ---- sizes ---------------------------------------------------------------------------------
   localparam int unsigned NumQp = 256;
   localparam int unsigned NumCq = 256;
-  localparam int unsigned NumMr = 1024;
+  localparam int unsigned LogMaxMr = 24;         // all that a key can name; host memory is the limit
+  localparam int unsigned MrLogSets = 8;         // of the cache of memory regions
+  localparam int unsigned MrLogWays = 2;
   localparam int unsigned NumSrq = 64;
   localparam int unsigned NumEq = 32;
   localparam int unsigned NumVec = 4;            // interrupt vectors
   localparam int unsigned QpIdxW = $clog2(NumQp);
   localparam int unsigned CqIdxW = $clog2(NumCq);
-  localparam int unsigned MrIdxW = $clog2(NumMr);
   localparam int unsigned SrqIdxW = $clog2(NumSrq);
   localparam int unsigned EqIdxW = $clog2(NumEq);
   localparam int unsigned VecW = $clog2(NumVec);
@@ -41,7 +42,7 @@ package rnic_pkg;
 
   typedef logic [QpIdxW-1:0] qp_idx_t;
   typedef logic [CqIdxW-1:0] cq_idx_t;
-  typedef logic [MrIdxW-1:0] mr_idx_t;
+  typedef logic [LogMaxMr-1:0] mr_idx_t;
   typedef logic [EqIdxW-1:0] eq_idx_t;
   typedef logic [VecW-1:0] vec_t;
   typedef logic [AhIdxW-1:0] ah_idx_t;
@@ -219,6 +220,21 @@ package rnic_pkg;
     logic [127:0] dgid;
   } ah_t;
 
+  // ---- contexts in host memory, cached on chip (lib/ctx_cache) ---------------------------------
+  typedef struct packed {
+    logic        on;            // the driver has given memory
+    logic [63:6] base;          // 64 bytes per context
+    logic [4:0]  log_num;       // contexts, log2
+  } ctx_mem_t;
+  typedef struct packed {       // counters: pulses; stall: level
+    logic        hit;
+    logic        miss;
+    logic        evict;
+    logic        writeback;
+    logic        stall;
+    logic        axi_err;
+  } ctx_ev_t;
+
   // ---- memory regions and memory windows (type 2B) -------------------------------------------
   typedef struct packed {
     logic        exists;
@@ -264,11 +280,11 @@ package rnic_pkg;
       MrRemoteRead: right = mr.remote_read;
       default: right = mr.remote_atomic;
     endcase
-    return mr.valid && (!mr.mw || mr.qp == qp) && mr.variant == key[7:0] && (key >> (MrIdxW + 8)) == 0 && mr.pd == pd &&
+    return mr.valid && (!mr.mw || mr.qp == qp) && mr.variant == key[7:0] && mr.pd == pd &&
            right && va >= mr.va && off < mr.length && 64'(len) <= mr.length - off;
   endfunction
   function automatic mr_idx_t mr_key_idx(input logic [31:0] key);
-    return key[8+:MrIdxW];
+    return key[8+:LogMaxMr];
   endfunction
   // verilator lint_on UNUSEDSIGNAL
 
