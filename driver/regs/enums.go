@@ -624,9 +624,11 @@ type CmdOpcode uint8
 const (
 	CmdOpcodeNop         CmdOpcode = 0
 	CmdOpcodeQueryDevice CmdOpcode = 1
-	CmdOpcodeCreateMR    CmdOpcode = 16
-	CmdOpcodeQueryMR     CmdOpcode = 17
-	CmdOpcodeDestroyMR   CmdOpcode = 18
+	// gives memory for the contexts of one kind of object (ctx_kind); once, before the first of them
+	CmdOpcodeSetCtxMem CmdOpcode = 2
+	CmdOpcodeCreateMR  CmdOpcode = 16
+	CmdOpcodeQueryMR   CmdOpcode = 17
+	CmdOpcodeDestroyMR CmdOpcode = 18
 	// memory window of type 2B
 	CmdOpcodeCreateMW  CmdOpcode = 20
 	CmdOpcodeQueryMW   CmdOpcode = 22
@@ -660,6 +662,8 @@ func (e CmdOpcode) String() string {
 		return "nop"
 	case CmdOpcodeQueryDevice:
 		return "query_device"
+	case CmdOpcodeSetCtxMem:
+		return "set_ctx_mem"
 	case CmdOpcodeCreateMR:
 		return "create_mr"
 	case CmdOpcodeQueryMR:
@@ -715,6 +719,8 @@ func (e CmdOpcode) String() string {
 // Doc explains the value; empty if there is nothing to add to its name.
 func (e CmdOpcode) Doc() string {
 	switch e {
+	case CmdOpcodeSetCtxMem:
+		return "gives memory for the contexts of one kind of object (ctx_kind); once, before the first of them"
 	case CmdOpcodeCreateMW:
 		return "memory window of type 2B"
 	case CmdOpcodeModifyCQ:
@@ -846,6 +852,10 @@ const (
 	CmdSyndromeMaxRdAtomic CmdSyndrome = 40
 	// more than device_caps.max_dest_rd_atomic
 	CmdSyndromeMaxDestRdAtomic CmdSyndrome = 41
+	// not aligned to 4096 bytes
+	CmdSyndromeCtxAddr CmdSyndrome = 48
+	// more than device_caps allows
+	CmdSyndromeCtxNum CmdSyndrome = 49
 )
 
 // String returns the name as in the register map, or the number if it has none.
@@ -909,6 +919,10 @@ func (e CmdSyndrome) String() string {
 		return "max_rd_atomic"
 	case CmdSyndromeMaxDestRdAtomic:
 		return "max_dest_rd_atomic"
+	case CmdSyndromeCtxAddr:
+		return "ctx_addr"
+	case CmdSyndromeCtxNum:
+		return "ctx_num"
 	}
 	return "cmd_syndrome(" + strconv.FormatUint(uint64(e), 10) + ")"
 }
@@ -946,6 +960,37 @@ func (e CmdSyndrome) Doc() string {
 		return "more than device_caps.max_rd_atomic"
 	case CmdSyndromeMaxDestRdAtomic:
 		return "more than device_caps.max_dest_rd_atomic"
+	case CmdSyndromeCtxAddr:
+		return "not aligned to 4096 bytes"
+	case CmdSyndromeCtxNum:
+		return "more than device_caps allows"
+	}
+	return ""
+}
+
+// CtxKind is enum ctx_kind: Kinds of objects whose contexts live in host memory (set_ctx_mem).
+type CtxKind uint8
+
+// Values of CtxKind.
+const (
+	// memory regions and windows
+	CtxKindMR CtxKind = 0
+)
+
+// String returns the name as in the register map, or the number if it has none.
+func (e CtxKind) String() string {
+	switch e {
+	case CtxKindMR:
+		return "mr"
+	}
+	return "ctx_kind(" + strconv.FormatUint(uint64(e), 10) + ")"
+}
+
+// Doc explains the value; empty if there is nothing to add to its name.
+func (e CtxKind) Doc() string {
+	switch e {
+	case CtxKindMR:
+		return "memory regions and windows"
 	}
 	return ""
 }

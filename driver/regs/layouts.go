@@ -21,6 +21,7 @@ const (
 	SRQContextSize     = 32
 	CmdHeaderSize      = 16
 	RspHeaderSize      = 16
+	CtxMemSize         = 16
 	DeviceCapsSize     = 64
 	RxVerdictSize      = 128
 )
@@ -1319,7 +1320,7 @@ type CmdHeader struct {
 	Notify bool
 	// Seq is at byte 2: echoed in the response.
 	Seq uint16
-	// Object is at byte 4: QPN, CQN, EQN, SRQN, MR or AH index.
+	// Object is at byte 4: QPN, CQN, EQN, SRQN, MR or AH index; ctx_kind.
 	Object uint32
 }
 
@@ -1421,6 +1422,47 @@ func (x *RspHeader) Unmarshal(b []byte) error {
 	return nil
 }
 
+// Byte offsets of the fields of CtxMem.
+const (
+	CtxMemAddrOffset   = 0
+	CtxMemLogNumOffset = 8
+)
+
+// CtxMem is layout ctx_mem, 16 bytes: Command slot of set_ctx_mem. The memory is the device's until
+// its reset: 64 bytes per object, zero when it is given; its contents are not for software.
+type CtxMem struct {
+	// Addr is at byte 0: IOVA of the memory, aligned to 4096 bytes.
+	Addr uint64
+	// LogNum is at byte 8: objects, log2.
+	LogNum uint8
+}
+
+// Marshal writes the 16 bytes of the layout to the head of b; reserved bits become zero and bits of
+// fields that do not fit are dropped. A b that is too short is left alone and gives a
+// *ShortBufferError.
+func (x *CtxMem) Marshal(b []byte) error {
+	if len(b) < CtxMemSize {
+		return &ShortBufferError{Layout: "ctx_mem", Len: len(b), Need: CtxMemSize}
+	}
+	b = b[:CtxMemSize]
+	binary.LittleEndian.PutUint64(b[0:], x.Addr)
+	b[8] = byte(x.LogNum)
+	clear(b[9:16])
+	return nil
+}
+
+// Unmarshal reads the layout from the first 16 bytes of b. A b that is too short leaves x alone and
+// gives a *ShortBufferError.
+func (x *CtxMem) Unmarshal(b []byte) error {
+	if len(b) < CtxMemSize {
+		return &ShortBufferError{Layout: "ctx_mem", Len: len(b), Need: CtxMemSize}
+	}
+	b = b[:CtxMemSize]
+	x.Addr = binary.LittleEndian.Uint64(b[0:])
+	x.LogNum = uint8(uint8(b[8]))
+	return nil
+}
+
 // Byte offsets of the fields of DeviceCaps.
 const (
 	DeviceCapsNumQPOffset           = 0
@@ -1447,7 +1489,7 @@ type DeviceCaps struct {
 	NumQP uint32
 	// NumCQ is at byte 4.
 	NumCQ uint32
-	// NumMR is at byte 8.
+	// NumMR is at byte 8: that a key can name; there are as many as set_ctx_mem gives memory for.
 	NumMR uint32
 	// FirstQPN is at byte 12: QPNs run from here to first_qpn+num_qp-1.
 	FirstQPN uint32

@@ -6,7 +6,7 @@ package regs
 
 // LayoutHash is the hash over the register map and the layouts that this package was made for; the
 // NIC shows its own in register layout_hash (LayoutHashOffset).
-const LayoutHash uint32 = 0xbb690746
+const LayoutHash uint32 = 0xb87810f6
 
 // Place and size of the register block in bytes.
 const (
@@ -96,6 +96,11 @@ const (
 	InterruptsOffset         uint64 = 0x11d8 // ro, 64 bits
 	RxDropOffset             uint64 = 0x1200 // ro, 64 bits
 	TransportDropOffset      uint64 = 0x1300 // ro, 64 bits
+	MRCacheHitOffset         uint64 = 0x1400 // ro, 64 bits
+	MRCacheMissOffset        uint64 = 0x1408 // ro, 64 bits
+	MRCacheEvictOffset       uint64 = 0x1410 // ro, 64 bits
+	MRCacheWritebackOffset   uint64 = 0x1418 // ro, 64 bits
+	MRCacheStallOffset       uint64 = 0x1420 // ro, 64 bits
 )
 
 // Number of elements of register arrays, and bytes from one element to the next.
@@ -145,7 +150,7 @@ func (r VersionReg) WithMajor(v uint16) VersionReg { return r&^(0xffff<<16) | Ve
 type LayoutHashReg uint32
 
 // LayoutHashReset is the value after reset.
-const LayoutHashReset LayoutHashReg = 0xbb690746
+const LayoutHashReset LayoutHashReg = 0xb87810f6
 
 // Hash is bits 31:0.
 func (r LayoutHashReg) Hash() uint32 { return uint32(r >> 0 & 0xffffffff) }
@@ -1353,4 +1358,64 @@ func (r TransportDropReg) Count() uint64 { return uint64(r >> 0 & 0xffffffffffff
 // WithCount returns r with count set to v; bits of v that do not fit are dropped.
 func (r TransportDropReg) WithCount(v uint64) TransportDropReg {
 	return r&^(0xffffffffffffffff<<0) | TransportDropReg(v)&0xffffffffffffffff<<0
+}
+
+// MRCacheHitReg is a value of register mr_cache_hit (ro, 64 bits): Look-ups of memory regions and
+// windows that the cache answered at once.
+type MRCacheHitReg uint64
+
+// Count is bits 63:0.
+func (r MRCacheHitReg) Count() uint64 { return uint64(r >> 0 & 0xffffffffffffffff) }
+
+// WithCount returns r with count set to v; bits of v that do not fit are dropped.
+func (r MRCacheHitReg) WithCount(v uint64) MRCacheHitReg {
+	return r&^(0xffffffffffffffff<<0) | MRCacheHitReg(v)&0xffffffffffffffff<<0
+}
+
+// MRCacheMissReg is a value of register mr_cache_miss (ro, 64 bits): Look-ups that read an entry
+// from host memory.
+type MRCacheMissReg uint64
+
+// Count is bits 63:0.
+func (r MRCacheMissReg) Count() uint64 { return uint64(r >> 0 & 0xffffffffffffffff) }
+
+// WithCount returns r with count set to v; bits of v that do not fit are dropped.
+func (r MRCacheMissReg) WithCount(v uint64) MRCacheMissReg {
+	return r&^(0xffffffffffffffff<<0) | MRCacheMissReg(v)&0xffffffffffffffff<<0
+}
+
+// MRCacheEvictReg is a value of register mr_cache_evict (ro, 64 bits): Entries that gave their
+// place to others, for look-ups and prefetches.
+type MRCacheEvictReg uint64
+
+// Count is bits 63:0.
+func (r MRCacheEvictReg) Count() uint64 { return uint64(r >> 0 & 0xffffffffffffffff) }
+
+// WithCount returns r with count set to v; bits of v that do not fit are dropped.
+func (r MRCacheEvictReg) WithCount(v uint64) MRCacheEvictReg {
+	return r&^(0xffffffffffffffff<<0) | MRCacheEvictReg(v)&0xffffffffffffffff<<0
+}
+
+// MRCacheWritebackReg is a value of register mr_cache_writeback (ro, 64 bits): Entries evicted that
+// had been changed and were written to host memory.
+type MRCacheWritebackReg uint64
+
+// Count is bits 63:0.
+func (r MRCacheWritebackReg) Count() uint64 { return uint64(r >> 0 & 0xffffffffffffffff) }
+
+// WithCount returns r with count set to v; bits of v that do not fit are dropped.
+func (r MRCacheWritebackReg) WithCount(v uint64) MRCacheWritebackReg {
+	return r&^(0xffffffffffffffff<<0) | MRCacheWritebackReg(v)&0xffffffffffffffff<<0
+}
+
+// MRCacheStallReg is a value of register mr_cache_stall (ro, 64 bits): Cycles in which some look-up
+// waited for host memory.
+type MRCacheStallReg uint64
+
+// Count is bits 63:0.
+func (r MRCacheStallReg) Count() uint64 { return uint64(r >> 0 & 0xffffffffffffffff) }
+
+// WithCount returns r with count set to v; bits of v that do not fit are dropped.
+func (r MRCacheStallReg) WithCount(v uint64) MRCacheStallReg {
+	return r&^(0xffffffffffffffff<<0) | MRCacheStallReg(v)&0xffffffffffffffff<<0
 }

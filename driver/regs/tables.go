@@ -12,7 +12,7 @@ var registers = []Register{
 		{Name: "minor", Doc: "", Lo: 0, Width: 16},
 		{Name: "major", Doc: "", Lo: 16, Width: 16},
 	}},
-	{Name: "layout_hash", Doc: "Hash over registers and layouts; the driver compares it at open.", Offset: 0x8, Width: 32, Access: AccessCONST, Array: false, Count: 1, Stride: 4, Reset: 0xbb690746, Fields: []Field{
+	{Name: "layout_hash", Doc: "Hash over registers and layouts; the driver compares it at open.", Offset: 0x8, Width: 32, Access: AccessCONST, Array: false, Count: 1, Stride: 4, Reset: 0xb87810f6, Fields: []Field{
 		{Name: "hash", Doc: "", Lo: 0, Width: 32},
 	}},
 	{Name: "caps0", Doc: "Sizes built into this RTL.", Offset: 0x10, Width: 32, Access: AccessRO, Array: false, Count: 1, Stride: 4, Reset: 0x0, Fields: []Field{
@@ -278,6 +278,21 @@ var registers = []Register{
 	{Name: "transport_drop", Doc: "Packets dropped by the transport, indexed by transport_drop.", Offset: 0x1300, Width: 64, Access: AccessRO, Array: true, Count: 19, Stride: 8, Reset: 0x0, Fields: []Field{
 		{Name: "count", Doc: "", Lo: 0, Width: 64},
 	}},
+	{Name: "mr_cache_hit", Doc: "Look-ups of memory regions and windows that the cache answered at once.", Offset: 0x1400, Width: 64, Access: AccessRO, Array: false, Count: 1, Stride: 8, Reset: 0x0, Fields: []Field{
+		{Name: "count", Doc: "", Lo: 0, Width: 64},
+	}},
+	{Name: "mr_cache_miss", Doc: "Look-ups that read an entry from host memory.", Offset: 0x1408, Width: 64, Access: AccessRO, Array: false, Count: 1, Stride: 8, Reset: 0x0, Fields: []Field{
+		{Name: "count", Doc: "", Lo: 0, Width: 64},
+	}},
+	{Name: "mr_cache_evict", Doc: "Entries that gave their place to others, for look-ups and prefetches.", Offset: 0x1410, Width: 64, Access: AccessRO, Array: false, Count: 1, Stride: 8, Reset: 0x0, Fields: []Field{
+		{Name: "count", Doc: "", Lo: 0, Width: 64},
+	}},
+	{Name: "mr_cache_writeback", Doc: "Entries evicted that had been changed and were written to host memory.", Offset: 0x1418, Width: 64, Access: AccessRO, Array: false, Count: 1, Stride: 8, Reset: 0x0, Fields: []Field{
+		{Name: "count", Doc: "", Lo: 0, Width: 64},
+	}},
+	{Name: "mr_cache_stall", Doc: "Cycles in which some look-up waited for host memory.", Offset: 0x1420, Width: 64, Access: AccessRO, Array: false, Count: 1, Stride: 8, Reset: 0x0, Fields: []Field{
+		{Name: "count", Doc: "", Lo: 0, Width: 64},
+	}},
 }
 
 var doorbells = []Register{
@@ -489,7 +504,7 @@ var layouts = []Layout{
 		{Name: "opcode", Doc: "", Lo: 0, Width: 8, Enum: func(v uint64) string { return CmdOpcode(v).String() }},
 		{Name: "notify", Doc: "make an event of type command when it is answered", Lo: 8, Width: 1},
 		{Name: "seq", Doc: "echoed in the response", Lo: 16, Width: 16},
-		{Name: "object", Doc: "QPN, CQN, EQN, SRQN, MR or AH index", Lo: 32, Width: 32},
+		{Name: "object", Doc: "QPN, CQN, EQN, SRQN, MR or AH index; ctx_kind", Lo: 32, Width: 32},
 	}},
 	{Name: "rsp_header", Doc: "Head of a response slot (256 bytes; a query's layout follows at offset 16). Written whole; poll seq and phase.", Size: 16, Fields: []Field{
 		{Name: "status", Doc: "", Lo: 0, Width: 8, Enum: func(v uint64) string { return CmdStatus(v).String() }},
@@ -498,10 +513,14 @@ var layouts = []Layout{
 		{Name: "object", Doc: "", Lo: 32, Width: 32},
 		{Name: "phase", Doc: "1 on the first pass over the ring, then toggles", Lo: 127, Width: 1},
 	}},
+	{Name: "ctx_mem", Doc: "Command slot of set_ctx_mem. The memory is the device's until its reset: 64 bytes per object, zero when it is given; its contents are not for software.", Size: 16, Fields: []Field{
+		{Name: "addr", Doc: "IOVA of the memory, aligned to 4096 bytes", Lo: 0, Width: 64},
+		{Name: "log_num", Doc: "objects, log2", Lo: 64, Width: 8},
+	}},
 	{Name: "device_caps", Doc: "Answer of query_device.", Size: 64, Fields: []Field{
 		{Name: "num_qp", Doc: "", Lo: 0, Width: 32},
 		{Name: "num_cq", Doc: "", Lo: 32, Width: 32},
-		{Name: "num_mr", Doc: "", Lo: 64, Width: 32},
+		{Name: "num_mr", Doc: "that a key can name; there are as many as set_ctx_mem gives memory for", Lo: 64, Width: 32},
 		{Name: "first_qpn", Doc: "QPNs run from here to first_qpn+num_qp-1", Lo: 96, Width: 32},
 		{Name: "max_sge", Doc: "", Lo: 128, Width: 32},
 		{Name: "log_max_queue", Doc: "", Lo: 160, Width: 32},

@@ -25,6 +25,9 @@ type Config struct {
 	// PKeys is the P_Key table: partitions that QPs may be put into, by their index. Bit 15: full member. nil: the default
 	// partition, 0xffff.
 	PKeys []uint16
+	// MaxMR is the number of MRs and memory windows that can exist at once, rounded up to a power of two; 0: 65536. Their contexts
+	// live in host memory, 64 bytes each; the device caches those in use.
+	MaxMR int
 }
 
 // DeviceAttr tells what a device offers. Corresponds to struct ibv_device_attr.
@@ -64,6 +67,8 @@ type Device struct {
 	cfg  Config
 
 	cmd cmdQueue
+	// contexts is host memory that belongs to the device until its reset.
+	contexts *pcie.DMA
 
 	// pages guards the push windows of the doorbell pages; a QP uses the page that its QPN names.
 	pages [regs.DoorbellPages]sync.Mutex
@@ -138,8 +143,14 @@ func NewDevice(p pcie.Device, cfg Config) (*Device, error) {
 	}
 	d.csr.Store64(regs.MACAddrOffset, mac)
 	d.csr.Store32(regs.CtrlOffset, ctrlEnable|ctrlIRQEnable)
-	if err := d.queryDevice(); err != nil {
-		return nil, errors.Join(err, d.cmd.stop(d))
+	err := d.queryDevice()
+	if err == nil {
+		err = d.giveContexts(cfg.MaxMR)
+	}
+	if err != nil {
+		d.csr.Store32(regs.CtrlOffset, 0)
+		d.csr.Store32(regs.ResetOffset, resetMagic)
+		return nil, errors.Join(err, d.waitReady(verb), d.freeContexts(), d.cmd.stop(d))
 	}
 	d.attr.MaxPKeys = len(cfg.PKeys)
 	d.qps = make([]atomic.Pointer[QP], d.attr.MaxQP)
@@ -154,7 +165,7 @@ func NewDevice(p pcie.Device, cfg Config) (*Device, error) {
 	if err := d.startEvents(d.attr.MaxVectors); err != nil {
 		d.csr.Store32(regs.CtrlOffset, 0)
 		d.csr.Store32(regs.ResetOffset, resetMagic)
-		return nil, errors.Join(err, d.waitReady(verb), d.stopEvents(), d.cmd.stop(d))
+		return nil, errors.Join(err, d.waitReady(verb), d.stopEvents(), d.freeContexts(), d.cmd.stop(d))
 	}
 	return d, nil
 }
@@ -281,7 +292,7 @@ func (d *Device) Close() error {
 	d.closed = true
 	d.csr.Store32(regs.CtrlOffset, 0)
 	d.csr.Store32(regs.ResetOffset, resetMagic)
-	return errors.Join(d.waitReady("close_device"), d.stopEvents(), d.cmd.stop(d))
+	return errors.Join(d.waitReady("close_device"), d.stopEvents(), d.freeContexts(), d.cmd.stop(d))
 }
 
 // AllocPD makes a protection domain. Corresponds to ibv_alloc_pd(3).

@@ -104,11 +104,13 @@ module rnic_core
   localparam logic [2:0] WrRsp = 3'(WrIdRsp);
   localparam logic [2:0] WrEqe = 3'(WrIdEqe);
   localparam logic [2:0] WrAtomic = 3'(WrIdAtomic);
+  localparam logic [2:0] WrMr = 3'(WrIdMr);
   localparam logic [2:0] RdCmd = 3'(RdIdCmd);
   localparam logic [2:0] RdWqe = 3'(RdIdWqe);
   localparam logic [2:0] RdPayload = 3'(RdIdPayload);
   localparam logic [2:0] RdRq = 3'(RdIdRq);
   localparam logic [2:0] RdAtomic = 3'(RdIdAtomic);
+  localparam logic [2:0] RdMr = 3'(RdIdMr);
   localparam logic [31:0] ResetMagic = 32'h52535421;
 
   // ---- reset ------------------------------------------------------------------------------------
@@ -212,7 +214,7 @@ module rnic_core
     .ev_fatal_o(ev_qp_fatal), .idle_o(block_idle[0])
   );
 
-  logic       mr_cmd_valid, mr_cmd_ready, mr_cmd_lock, mr_cmd_rsp_valid, mr_cmd_rsp_bound;
+  logic       mr_cmd_valid, mr_cmd_ready, mr_cmd_lock, mr_cmd_rsp_valid, mr_cmd_rsp_bound, mr_cmd_rsp_err;
   mr_cmd_e    mr_cmd_op;
   mr_idx_t    mr_cmd_idx;
   mr_t        mr_cmd_mr, mr_cmd_rsp;
@@ -222,18 +224,11 @@ module rnic_core
   mr_change_t [1:0] chg;
   mr_result_e chg_rsp;
   logic       bar_valid, bar_ready, bar_done;
+  ctx_mem_t   mr_mem;
+  ctx_ev_t    ev_mr;
+  logic       mr_pf_valid;
+  mr_idx_t    mr_pf_idx;
 
-  mr_table #(.NumPorts(NumMrPorts), .NumChg(2)) u_mr_table (
-    .clk_i, .rst_ni(core_rst_n),
-    .req_valid_i(mr_req_valid), .req_ready_o(mr_req_ready), .req_idx_i(mr_req_idx),
-    .rsp_valid_o(mr_rsp_valid), .rsp_o(mr_rsp),
-    .cmd_valid_i(mr_cmd_valid), .cmd_ready_o(mr_cmd_ready), .cmd_lock_i(mr_cmd_lock),
-    .cmd_op_i(mr_cmd_op), .cmd_idx_i(mr_cmd_idx), .cmd_mr_i(mr_cmd_mr), .cmd_qp_i(mr_cmd_qp),
-    .cmd_rsp_valid_o(mr_cmd_rsp_valid), .cmd_rsp_o(mr_cmd_rsp),
-    .cmd_rsp_bound_o(mr_cmd_rsp_bound),
-    .chg_valid_i(chg_valid), .chg_ready_o(chg_ready), .chg_i(chg),
-    .chg_rsp_valid_o(chg_rsp_valid), .chg_rsp_o(chg_rsp), .idle_o(block_idle[NumDrain+1])
-  );
 
   logic          ah_cmd_valid, ah_cmd_we, ah_cmd_rsp_valid, gsi_valid;
   ah_idx_t       ah_cmd_idx;
@@ -285,6 +280,25 @@ module rnic_core
     .m_axi_bid_i, .m_axi_bresp_i, .m_axi_bvalid_i, .m_axi_bready_o
   );
 
+  mr_table #(.DataW(DataW), .NumPorts(NumMrPorts), .NumChg(2)) u_mr_table (
+    .clk_i, .rst_ni(core_rst_n), .mem_i(mr_mem),
+    .req_valid_i(mr_req_valid), .req_ready_o(mr_req_ready), .req_idx_i(mr_req_idx),
+    .rsp_valid_o(mr_rsp_valid), .rsp_o(mr_rsp),
+    .pf_valid_i(mr_pf_valid), .pf_idx_i(mr_pf_idx),
+    .cmd_valid_i(mr_cmd_valid), .cmd_ready_o(mr_cmd_ready), .cmd_lock_i(mr_cmd_lock),
+    .cmd_op_i(mr_cmd_op), .cmd_idx_i(mr_cmd_idx), .cmd_mr_i(mr_cmd_mr), .cmd_qp_i(mr_cmd_qp),
+    .cmd_rsp_valid_o(mr_cmd_rsp_valid), .cmd_rsp_o(mr_cmd_rsp),
+    .cmd_rsp_bound_o(mr_cmd_rsp_bound), .cmd_rsp_err_o(mr_cmd_rsp_err),
+    .chg_valid_i(chg_valid), .chg_ready_o(chg_ready), .chg_i(chg),
+    .chg_rsp_valid_o(chg_rsp_valid), .chg_rsp_o(chg_rsp), 
+    .ar_valid_o(ar_valid[RdMr]), .ar_ready_i(ar_ready[RdMr]), .ar_addr_o(ar_addr[RdMr]), .ar_len_o(ar_len[RdMr]),
+    .r_valid_i(r_valid[RdMr]), .r_data_i(r_data), .r_last_i(r_last), .r_err_i(r_err),
+    .aw_valid_o(aw_valid[WrMr]), .aw_ready_i(aw_ready[WrMr]), .aw_addr_o(aw_addr[WrMr]), .aw_len_o(aw_len[WrMr]),
+    .w_valid_o(w_valid[WrMr]), .w_ready_i(w_ready[WrMr]), .w_data_o(w_data[WrMr]), .w_strb_o(w_strb[WrMr]),
+    .w_last_o(w_last[WrMr]), .b_valid_i(b_valid[WrMr]), .b_err_i(b_err),
+    .ev_o(ev_mr), .idle_o(block_idle[NumDrain+1])
+  );
+
   // ---- receive ----------------------------------------------------------------------------------
   logic                       meta_valid, meta_ready;
   rx_meta_t                   meta;
@@ -305,6 +319,7 @@ module rnic_core
     .clk_i, .rst_ni(core_rst_n),
     .enable_i(enable), .promisc_i(reg2hw.rx_ctrl.promisc), .raw_en_i(raw_rx), .mac_addr_i(reg2hw.mac_addr.addr),
     .rx_valid_i(rx_valid_i && !rx_skip), .rx_data_i, .rx_keep_i, .rx_last_i, .rx_user_i,
+    .pf_valid_o(mr_pf_valid), .pf_idx_o(mr_pf_idx),
     .meta_valid_o(meta_valid), .meta_ready_i(meta_ready), .meta_o(meta),
     .pcmd_valid_i(pcmd_valid), .pcmd_ready_o(pcmd_ready), .pcmd_i(pcmd),
     .pl_valid_o(rxpl_valid), .pl_ready_i(rxpl_ready), .pl_data_o(rxpl_data),
@@ -825,7 +840,7 @@ module rnic_core
     .mr_cmd_valid_o(mr_cmd_valid), .mr_cmd_ready_i(mr_cmd_ready), .mr_cmd_lock_o(mr_cmd_lock),
     .mr_cmd_op_o(mr_cmd_op), .mr_cmd_idx_o(mr_cmd_idx), .mr_cmd_mr_o(mr_cmd_mr),
     .mr_cmd_qp_o(mr_cmd_qp), .mr_cmd_rsp_valid_i(mr_cmd_rsp_valid), .mr_cmd_rsp_i(mr_cmd_rsp),
-    .mr_cmd_rsp_bound_i(mr_cmd_rsp_bound),
+    .mr_cmd_rsp_bound_i(mr_cmd_rsp_bound), .mr_cmd_rsp_err_i(mr_cmd_rsp_err), .mr_mem_o(mr_mem),
     .ah_cmd_valid_o(ah_cmd_valid), .ah_cmd_we_o(ah_cmd_we), .ah_cmd_idx_o(ah_cmd_idx),
     .ah_cmd_ah_o(ah_cmd_ah), .ah_cmd_rsp_valid_i(ah_cmd_rsp_valid), .ah_cmd_rsp_i(ah_cmd_rsp),
     .gsi_valid_o(gsi_valid), .gsi_idx_o(gsi_idx),
@@ -887,6 +902,7 @@ module rnic_core
     .ev_srq_limit_i(srq_lim_valid && srq_lim_ready), .ev_last_wqe_i(last_valid && last_ready),
     .ev_cmd_i(ev_cmd), .ev_cmd_error_i(ev_cmd_error), .ev_qp_fatal_i(ev_qp_fatal),
     .ev_bad_db_i({ev_db_refused, ev_sq_bad_db, ev_rq_bad_db, ev_cq_bad_db, ev_eq_bad_db}),
+    .ev_mr_i(ev_mr),
     .ev_axi_rd_err_i({ev_at_rd_err, ev_cmd_rd_err, ev_wqe_axi_err, ev_rq_axi_err, ev_pl_axi_err}),
     .ev_axi_wr_err_i({ev_at_wr_err, ev_cmd_wr_err, ev_cqe_axi_err, ev_eqe_axi_err, ev_wr_axi_err}),
     .hw2reg_o(hw2reg)

@@ -16,7 +16,7 @@ module cmd_proc_tb #(
       rnic_regs_pkg::CmdOpcodeCreateAh, rnic_regs_pkg::CmdOpcodeQueryAh, rnic_regs_pkg::CmdOpcodeDestroyAh,
       rnic_regs_pkg::CmdOpcodeCreateSrq, rnic_regs_pkg::CmdOpcodeModifySrq, rnic_regs_pkg::CmdOpcodeQuerySrq,
       rnic_regs_pkg::CmdOpcodeDestroySrq, rnic_regs_pkg::CmdOpcodeCreateMw, rnic_regs_pkg::CmdOpcodeQueryMw,
-      rnic_regs_pkg::CmdOpcodeDestroyMw;
+      rnic_regs_pkg::CmdOpcodeDestroyMw, rnic_regs_pkg::CmdOpcodeSetCtxMem;
   localparam int NumDrain = 3;
   localparam logic [63:0] CmdBase = 64'h0000_0001_0000_0300;
   localparam logic [63:0] RspBase = 64'h0000_0002_0001_0100;
@@ -26,7 +26,8 @@ module cmd_proc_tb #(
   localparam logic [7:0] SynState = 1, SynType = 2, SynMtu = 3, SynSendCqn = 4, SynRecvCqn = 5, SynSqAddr = 6,
       SynSqSize = 7, SynRqAddr = 8, SynRqSize = 9, SynDest = 10, SynCqAddr = 11, SynCqSize = 12, SynMrKey = 13,
       SynMrLength = 14, SynMrAccess = 15, SynEqAddr = 16, SynEqSize = 17, SynEqVector = 18, SynCqEqn = 19,
-      SynCqModeration = 20, SynSrqn = 32, SynSrqAddr = 33, SynSrqSize = 34, SynSrqLimit = 35;
+      SynCqModeration = 20, SynSrqn = 32, SynSrqAddr = 33, SynSrqSize = 34, SynSrqLimit = 35, SynCtxAddr = 48, SynCtxNum = 49;
+  localparam logic [63:0] MrBase = 64'h0000_0003_0004_5000;
 
   logic clk = 0, rst_n = 0;
   always #1 clk = !clk;
@@ -37,11 +38,14 @@ module cmd_proc_tb #(
   logic enable = 0, stop = 0;
   logic [3:0] log_size = 2;
   logic [15:0] pi = 0, ci;
-  logic [2:0] ar_valid, ar_ready, r_valid, aw_valid, aw_ready, w_valid, w_ready, w_last, b_valid;
-  logic [2:0][63:0] ar_addr, aw_addr;
-  logic [2:0][7:0] ar_len, aw_len;
-  logic [DataW-1:0] r_data, w_data[3];
-  logic [DataW/8-1:0] w_strb[3];
+  logic [3:0] ar_valid, ar_ready, r_valid, aw_valid, aw_ready, w_valid, w_ready, w_last, b_valid;
+  logic [3:0][63:0] ar_addr, aw_addr;
+  logic [3:0][7:0] ar_len, aw_len;
+  logic [DataW-1:0] r_data, w_data[4];
+  logic [DataW/8-1:0] w_strb[4];
+  logic mr_cmd_err;
+  ctx_mem_t mr_mem;
+  ctx_ev_t ev_mr;
   logic r_last, r_err, b_err, rd_busy, wr_busy;
 
   logic qp_cmd_valid, qp_cmd_rsp_valid, qp_cmd_rsp_ok;
@@ -105,7 +109,7 @@ module cmd_proc_tb #(
     .qp_cmd_rsp_ok_i(qp_cmd_rsp_ok), .qp_cmd_rsp_i(qp_cmd_rsp),
     .mr_cmd_valid_o(mr_cmd_valid), .mr_cmd_ready_i(mr_cmd_ready), .mr_cmd_lock_o(mr_cmd_lock), .mr_cmd_op_o(mr_cmd_op),
     .mr_cmd_idx_o(mr_cmd_idx), .mr_cmd_mr_o(mr_cmd_mr), .mr_cmd_qp_o(mr_cmd_qp),
-    .mr_cmd_rsp_valid_i(mr_cmd_rsp_valid), .mr_cmd_rsp_i(mr_cmd_rsp), .mr_cmd_rsp_bound_i(mr_cmd_bound),
+    .mr_cmd_rsp_valid_i(mr_cmd_rsp_valid), .mr_cmd_rsp_i(mr_cmd_rsp), .mr_cmd_rsp_bound_i(mr_cmd_bound), .mr_cmd_rsp_err_i(mr_cmd_err), .mr_mem_o(mr_mem),
     .ah_cmd_valid_o(ah_cmd_valid), .ah_cmd_we_o(ah_cmd_we), .ah_cmd_idx_o(ah_cmd_idx), .ah_cmd_ah_o(ah_cmd_ah),
     .ah_cmd_rsp_valid_i(ah_cmd_rsp_valid), .ah_cmd_rsp_i(ah_cmd_rsp), .gsi_valid_o(gsi_valid), .gsi_idx_o(gsi_idx),
     .raw_valid_o(raw_valid), .raw_idx_o(raw_idx), .raw_rx_o(raw_rx),
@@ -147,8 +151,14 @@ module cmd_proc_tb #(
   mr_change_t c0 = '0;
   mr_result_e chg_rsp;
   logic mr_idle;
-  mr_table #(.NumPorts(1), .NumChg(1)) u_mr (
-    .clk_i(clk), .rst_ni(rst_n), .req_valid_i(1'b0), .req_ready_o(mr_req_ready), .req_idx_i('0),
+  mr_table #(.DataW(DataW), .NumPorts(1), .NumChg(1), .LogSets(1), .LogWays(1)) u_mr (
+    .clk_i(clk), .rst_ni(rst_n), .mem_i(mr_mem), .pf_valid_i(1'b0), .pf_idx_i('0), .cmd_rsp_err_o(mr_cmd_err), .ev_o(ev_mr),
+    .ar_valid_o(ar_valid[3]), .ar_ready_i(ar_ready[3]), .ar_addr_o(ar_addr[3]), .ar_len_o(ar_len[3]),
+    .r_valid_i(r_valid[3]), .r_data_i(r_data), .r_last_i(r_last), .r_err_i(r_err),
+    .aw_valid_o(aw_valid[3]), .aw_ready_i(aw_ready[3]), .aw_addr_o(aw_addr[3]), .aw_len_o(aw_len[3]),
+    .w_valid_o(w_valid[3]), .w_ready_i(w_ready[3]), .w_data_o(w_data[3]), .w_strb_o(w_strb[3]), .w_last_o(w_last[3]),
+    .b_valid_i(b_valid[3]), .b_err_i(b_err),
+    .req_valid_i(1'b0), .req_ready_o(mr_req_ready), .req_idx_i('0),
     .rsp_valid_o(mr_rsp_valid), .rsp_o(mr_rsp),
     .cmd_valid_i(mr_cmd_valid), .cmd_ready_o(mr_cmd_ready), .cmd_lock_i(mr_cmd_lock), .cmd_op_i(mr_cmd_op),
     .cmd_idx_i(mr_cmd_idx), .cmd_mr_i(mr_cmd_mr), .cmd_qp_i(mr_cmd_qp),
@@ -229,7 +239,7 @@ module cmd_proc_tb #(
   logic awvalid, awready, wlast, wvalid, wready, bvalid, bready, arvalid, arready, rlast, rvalid, rready;
   logic [DataW-1:0] wdata, rdata;
   logic [DataW/8-1:0] wstrb;
-  axi_rd_arb #(.DataW(DataW), .NumClients(3)) u_rd (
+  axi_rd_arb #(.DataW(DataW), .NumClients(4)) u_rd (
     .clk_i(clk), .rst_ni(rst_n), .stop_i(stop), .busy_o(rd_busy),
     .ar_valid_i(ar_valid), .ar_ready_o(ar_ready), .ar_addr_i(ar_addr), .ar_len_i(ar_len),
     .r_valid_o(r_valid), .r_data_o(r_data), .r_last_o(r_last), .r_err_o(r_err),
@@ -237,7 +247,7 @@ module cmd_proc_tb #(
     .m_axi_arburst_o(arburst), .m_axi_arvalid_o(arvalid), .m_axi_arready_i(arready), .m_axi_rid_i(rid),
     .m_axi_rdata_i(rdata), .m_axi_rresp_i(rresp), .m_axi_rlast_i(rlast), .m_axi_rvalid_i(rvalid),
     .m_axi_rready_o(rready));
-  axi_wr_mux #(.DataW(DataW), .NumClients(3)) u_wr (
+  axi_wr_mux #(.DataW(DataW), .NumClients(4)) u_wr (
     .clk_i(clk), .rst_ni(rst_n), .stop_i(stop), .busy_o(wr_busy),
     .aw_valid_i(aw_valid), .aw_ready_o(aw_ready), .aw_addr_i(aw_addr), .aw_len_i(aw_len),
     .w_valid_i(w_valid), .w_ready_o(w_ready), .w_data_i(w_data), .w_strb_i(w_strb), .w_last_i(w_last),
@@ -247,7 +257,7 @@ module cmd_proc_tb #(
     .m_axi_wdata_o(wdata), .m_axi_wstrb_o(wstrb), .m_axi_wlast_o(wlast), .m_axi_wvalid_o(wvalid),
     .m_axi_wready_i(wready), .m_axi_bid_i(bid), .m_axi_bresp_i(bresp), .m_axi_bvalid_i(bvalid),
     .m_axi_bready_o(bready));
-  axi_mem #(.DataW(DataW)) u_mem (
+  axi_mem #(.DataW(DataW), .NumIds(4)) u_mem (
     .clk_i(clk), .rst_ni(rst_n),
     .awid_i(awid), .awaddr_i(awaddr), .awlen_i(awlen), .awsize_i(awsize), .awburst_i(awburst),
     .awvalid_i(awvalid), .awready_o(awready), .wdata_i(wdata), .wstrb_i(wstrb), .wlast_i(wlast),
@@ -320,6 +330,7 @@ module cmd_proc_tb #(
 
   // ---- software --------------------------------------------------------------------------------------------
   rnic_regs_pkg::mr_entry_t mc;
+  rnic_regs_pkg::ctx_mem_t xc;
   rnic_regs_pkg::cq_context_t cc;
   rnic_regs_pkg::srq_context_t sc, rs;
   rnic_regs_pkg::rsp_header_t rh;
@@ -365,6 +376,7 @@ module cmd_proc_tb #(
     slot[63:32] = t_object;
     case (t_base)
       BaseMr: t_body = 1536'(mc);
+      BaseCtx: t_body = 1536'(xc);
       BaseCq: t_body = 1536'(cc);
       BaseEq: t_body = 1536'(ec);
       BaseAh: t_body = 1536'(hent);
@@ -424,7 +436,7 @@ module cmd_proc_tb #(
     t_go = 0;
   end
 
-  typedef enum int {BaseNone, BaseMr, BaseCq, BaseEq, BaseAh, BaseSrq, BaseA, BaseB} base_e;
+  typedef enum int {BaseNone, BaseMr, BaseCtx, BaseCq, BaseEq, BaseAh, BaseSrq, BaseA, BaseB} base_e;
   base_e t_base;
   int t_off, t_wid;
   logic [63:0] t_val;
@@ -549,7 +561,7 @@ module cmd_proc_tb #(
     do @(posedge clk); while (!chg_ready[0]);
     @(negedge clk);
     chg_valid = 0;
-    while (!chg_rsp_valid[0] && waits < 10) begin
+    while (!chg_rsp_valid[0] && waits < 2000) begin
       @(negedge clk);
       waits++;
     end
@@ -568,18 +580,31 @@ module cmd_proc_tb #(
     // device
     run(CmdOpcodeNop, 0, BaseNone, Ok, 0);
     run(CmdOpcodeQueryDevice, 0, BaseNone, Ok, 0);
-    if (rd.num_qp != 256 || rd.num_cq != 256 || rd.num_mr != 1024 || rd.first_qpn != 256 || rd.max_sge != 4 ||
+    if (rd.num_qp != 256 || rd.num_cq != 256 || rd.num_mr != 1 << 24 || rd.first_qpn != 256 || rd.max_sge != 4 ||
         rd.log_max_queue != 15 || rd.max_inflight != 128 || rd.data_width != DataW || rd.max_frame != 9216 ||
         rd.num_eq != 32 || rd.num_vectors != 4 || rd.num_srq != 64 || rd.max_dest_rd_atomic != 8 ||
         rd.max_rd_atomic != 8 || rd.max_push != 128)
       $fatal(1, "caps %h", rd);
-    run(2, 0, BaseNone, BadOpcode, 0);
+    run(3, 0, BaseNone, BadOpcode, 0);
     run(8'hff, 0, BaseNone, BadOpcode, 0);
     run(52, 0, BaseNone, BadOpcode, 0);
 
     // memory regions
     mc = '{key: 32'h0003ff5a, pd: 24'habcdef, local_write: 1, remote_write: 1, remote_read: 1, remote_atomic: 0,
            va: 64'h7fff_1234_5678_9abc, length: 64'h0001_0000_0000_0000, iova: 64'h0000_1111_2222_3333, default: '0};
+    // no MR without memory for it; given once
+    run(CmdOpcodeQueryMr, 0, BaseNone, BadIndex, 0);
+    run(CmdOpcodeCreateMr, 0, BaseMr, BadIndex, 0);
+    xc = '0;
+    xc.addr = MrBase;
+    xc.log_num = 10;
+    run(CmdOpcodeSetCtxMem, 1, BaseCtx, BadIndex, 0);
+    runp(CmdOpcodeSetCtxMem, 0, BaseCtx, 0, 64, MrBase + 64'd2048, BadParam, SynCtxAddr);
+    runp(CmdOpcodeSetCtxMem, 0, BaseCtx, 8, 8, 64'd25, BadParam, SynCtxNum);
+    if (mr_mem.on) $fatal(1, "refused, but taken");
+    run(CmdOpcodeSetCtxMem, 0, BaseCtx, Ok, 0);
+    runp(CmdOpcodeSetCtxMem, 0, BaseCtx, 0, 64, MrBase + 64'd4096, Exists, 0);
+    if (mr_mem != {1'b1, MrBase[63:6], 5'd10}) $fatal(1, "memory of MRs: %p", mr_mem);
     run(CmdOpcodeQueryMr, 1023, BaseNone, NotFound, 0);
     run(CmdOpcodeDestroyMr, 1023, BaseNone, NotFound, 0);
     run(CmdOpcodeCreateMr, 1024, BaseMr, BadIndex, 0);
@@ -1092,6 +1117,12 @@ module cmd_proc_tb #(
     run(CmdOpcodeCreateMr, 7, BaseMr, ExecError, 0);
     repeat (3) @(negedge clk);
     if (errors != 1 || rd_errs != 1) $fatal(1, "read error not told");
+    u_mem.err_lo = MrBase + 64 * 500;
+    u_mem.err_hi = MrBase + 64 * 501;
+    run(CmdOpcodeQueryMr, 500, BaseNone, ExecError, 0);
+    run(CmdOpcodeQueryMr, 501, BaseNone, NotFound, 0);
+    if (errors != 2) $fatal(1, "MR that cannot be read: %0d errors", errors);
+    errors = 1;
     u_mem.err_lo = RspBase;
     u_mem.err_hi = RspBase + 1024;
     post(CmdOpcodeNop, 0, BaseNone, 0);

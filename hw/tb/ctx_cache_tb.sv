@@ -34,7 +34,7 @@ module ctx_cache_tb #(
   entry_t rsp, own_entry = '0;
   logic pf_valid = 0, own_valid = 0, own_ready, own_pin = 0, own_done, own_ok, own_we = 0, own_we_ready, own_we_pin = 0, own_release = 0;
   logic [IdxW-1:0] pf_idx = '0, own_idx = '0;
-  logic ev_hit, ev_miss, ev_evict, ev_wb, ev_stall, ev_err, idle;
+  logic ev_hit, ev_miss, ev_evict, ev_wb, ev_stall, ev_rd_err, ev_wr_err, idle;
 
   logic ar_valid, ar_ready, aw_valid, aw_ready, w_valid, w_ready, w_last, r_valid, r_last, b_valid;
   logic [63:0] ar_addr, aw_addr;
@@ -55,7 +55,7 @@ module ctx_cache_tb #(
     .aw_valid_o(aw_valid), .aw_ready_i(aw_ready), .aw_addr_o(aw_addr), .aw_len_o(aw_len),
     .w_valid_o(w_valid), .w_ready_i(w_ready), .w_data_o(w_data), .w_strb_o(w_strb), .w_last_o(w_last),
     .b_valid_i(b_valid), .b_err_i(bresp[1]),
-    .ev_hit_o(ev_hit), .ev_miss_o(ev_miss), .ev_evict_o(ev_evict), .ev_writeback_o(ev_wb), .ev_stall_o(ev_stall), .ev_axi_err_o(ev_err),
+    .ev_hit_o(ev_hit), .ev_miss_o(ev_miss), .ev_evict_o(ev_evict), .ev_writeback_o(ev_wb), .ev_stall_o(ev_stall), .ev_rd_err_o(ev_rd_err), .ev_wr_err_o(ev_wr_err),
     .idle_o(idle));
 
   // at times a write-back lies in wait: what is read from memory meanwhile is old
@@ -84,9 +84,9 @@ module ctx_cache_tb #(
     return e;
   endfunction
 
-  int n_read, n_none, n_zero, n_write, n_two, n_hit, n_miss, n_evict, n_wb, n_err, n_stall, n_fail, n_pf, n_lost;
+  int n_read, n_none, n_zero, n_write, n_two, n_hit, n_miss, n_evict, n_wb, n_err, n_stall, n_fail, n_pf, n_lost, n_wr_err;
   always @(posedge clk) if (rst_n) begin
-    n_hit += int'(ev_hit); n_miss += int'(ev_miss); n_evict += int'(ev_evict); n_wb += int'(ev_wb); n_err += int'(ev_err);
+    n_hit += int'(ev_hit); n_miss += int'(ev_miss); n_evict += int'(ev_evict); n_wb += int'(ev_wb); n_err += int'(ev_rd_err); n_wr_err += int'(ev_wr_err);
     n_stall += int'(ev_stall);
   end
 
@@ -166,6 +166,9 @@ module ctx_cache_tb #(
     end while (!own_taken);
     own_valid = 0;
     while (!own_done) begin
+      // looked at with the question only
+      own_pin = 1'($urandom());
+      own_idx = IdxW'($urandom());
       @(negedge clk);
       n++;
       if (n > 4000) $fatal(1, "owner: entry %0d is not answered", idx);
@@ -266,7 +269,7 @@ module ctx_cache_tb #(
     end
     repeat (200) @(negedge clk);
     if (!idle || busy != '0) $fatal(1, "not idle at the end: %b", busy);
-    if (n_hit < 3000 || n_miss < 3000 || n_evict < 3000 || n_wb < 1500 || n_err < 20 || n_two < 1500 || n_none < 500 || n_fail < 5 || n_lost == 0 || n_stall < 1000)
+    if (n_hit < 3000 || n_miss < 3000 || n_evict < 3000 || n_wb < 1500 || n_err < 20 || n_two < 1500 || n_none < 500 || n_fail < 5 || n_lost == 0 || n_wr_err == 0 || n_stall < 1000)
       $fatal(1, "hits %0d misses %0d evicted %0d written %0d errors %0d two %0d none %0d fail %0d", n_hit, n_miss, n_evict, n_wb, n_err, n_two, n_none, n_fail);
     $display("PASS %0d reads, %0d writes, %0d hits, %0d misses, %0d evicted, %0d written back, %0d with two pins, %0d refused", n_read, n_write, n_hit,
              n_miss, n_evict, n_wb, n_two, n_fail);

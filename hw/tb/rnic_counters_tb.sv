@@ -33,6 +33,8 @@ module rnic_counters_tb #(
   logic [1:0] push_unused = '0;
   logic [1:0] ev3 = '0;
   longint n3[2];
+  rnic_pkg::ctx_ev_t ev_mr = '0;
+  longint n_mr[5];
   rnic_regs_pkg::csr_hw2reg_t q;
 
   rnic_counters #(.DataW(DataW)) dut (
@@ -49,7 +51,7 @@ module rnic_counters_tb #(
     .ev_axi_wr_err_i(wr_err), .ev_rq_wqe_i(rq_wqe), .ev_rx_send_i(ev2[0]),
     .ev_no_buffer_i(ev2[1]), .ev_timeout_i(ev2[2]), .ev_nak_seq_i(ev2[3]), .ev_rnr_i(ev2[4]), .ev_again_i(ev2[5]),
     .ev_eqe_i(eqe), .ev_eqe_lost_i(eqe_lost), .irq_i(irq),
-    .irq_pend_i(irq_pend), .hw2reg_o(q));
+    .irq_pend_i(irq_pend), .ev_mr_i(ev_mr), .hw2reg_o(q));
 
   longint n[20], n_frames = 0, n_bytes = 0, n_acc = 0, n_ce = 0, n_fecn = 0, n_becn = 0, n_rxb = 0, n_txf = 0, n_txb = 0;
   longint n_kind[8], n_wqe = 0, n_bad = 0, n_rd = 0, n_wr = 0, n_drop[24], n_tdrop[32], n_raw = 0;
@@ -74,7 +76,7 @@ module rnic_counters_tb #(
       @(negedge clk);
       if (k > 0 && {q.events.eq_overrun, q.events.last_wqe, q.events.srq_limit, q.events.cmd_error, q.events.bad_doorbell, q.events.qp_fatal,
                     q.events.axi_write_error, q.events.axi_read_error, q.events.cq_overrun} !=
-                   {eqe_lost, ev[20], ev[19], ev[16], |bad_db, ev[17], |wr_err, |rd_err, ev[12]}) $fatal(1, "events %b", q.events);
+                   {eqe_lost, ev[20], ev[19], ev[16], |bad_db, ev[17], |wr_err || ev_mr.wr_err, |rd_err || ev_mr.rd_err, ev[12]}) $fatal(1, "events %b", q.events);
       if (k > 0 && q.irq_pending.vectors != irq_pend) $fatal(1, "irq_pending %b", q.irq_pending);
       if (k > 0) same("cycles", q.cycles.count, n_time);
       now = now + 1;
@@ -110,6 +112,12 @@ module rnic_counters_tb #(
       bad_db = 5'($urandom());
       rd_err = 5'($urandom());
       wr_err = 5'($urandom());
+      ev_mr = 7'($urandom());
+      n_mr[0] += longint'(ev_mr.hit);
+      n_mr[1] += longint'(ev_mr.miss);
+      n_mr[2] += longint'(ev_mr.evict);
+      n_mr[3] += longint'(ev_mr.writeback);
+      n_mr[4] += longint'(ev_mr.stall);
       for (int i = 0; i < 18; i++) if (ev[i]) n[i]++;
       if (verdict_valid) begin
         n_frames++;
@@ -145,8 +153,8 @@ module rnic_counters_tb #(
       for (int i = 0; i < 6; i++) if (ev2[i]) m[i]++;
       n_wqe += longint'(wqe) + longint'(rq_wqe);
       n_bad += longint'($countones(bad_db));
-      n_rd += longint'($countones(rd_err));
-      n_wr += longint'($countones(wr_err));
+      n_rd += longint'($countones({rd_err, ev_mr.rd_err}));
+      n_wr += longint'($countones({wr_err, ev_mr.wr_err}));
     end
     @(negedge clk);
     same("rx_frames", q.rx_frames.count, n_frames);
@@ -194,6 +202,11 @@ module rnic_counters_tb #(
     same("packet_seq_err", q.packet_seq_err.count, m[3]);
     same("rnr_nak_retry_err", q.rnr_nak_retry_err.count, m[4]);
     same("tx_retransmits", q.tx_retransmits.count, m[5]);
+    same("mr_cache_hit", q.mr_cache_hit.count, n_mr[0]);
+    same("mr_cache_miss", q.mr_cache_miss.count, n_mr[1]);
+    same("mr_cache_evict", q.mr_cache_evict.count, n_mr[2]);
+    same("mr_cache_writeback", q.mr_cache_writeback.count, n_mr[3]);
+    same("mr_cache_stall", q.mr_cache_stall.count, n_mr[4]);
     same("eqe_written", q.eqe_written.count, n_eqe);
     same("eqe_lost", q.eqe_lost.count, n_lost);
     same("interrupts", q.interrupts.count, n_irq);
@@ -208,7 +221,7 @@ module rnic_counters_tb #(
         q.last_bth.fecn != last.fecn || {q.last_sip[1], q.last_sip[0]} != last.sip ||
         {q.last_dip[1], q.last_dip[0]} != last.dip) $fatal(1, "captured frame");
     if (q.caps0.data_width != 16'(DataW) || q.caps0.log_num_qp != 8 || q.caps0.log_num_cq != 8 ||
-        q.caps0.log_num_mr != 10 || q.caps1.max_frame != 9216 || q.caps1.max_sge != 4 ||
+        q.caps0.log_num_mr != 24 || q.caps1.max_frame != 9216 || q.caps1.max_sge != 4 ||
         q.caps1.log_inflight != 7 || q.caps1.log_max_queue != 15) $fatal(1, "caps");
     if (!q.status.ready || q.status.idle || q.cmdq_ci.ci != 16'h77) $fatal(1, "status");
     rst_n = 0;

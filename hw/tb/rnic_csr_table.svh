@@ -12,13 +12,13 @@ typedef struct packed {
   logic [63:0] mask;    // bits that exist
   logic [63:0] reset;
 } csr_entry_t;
-localparam int NumCsr = 123;
+localparam int NumCsr = 128;
 
 function automatic csr_entry_t csr_entry(input int i);
   case (i)
     0: return '{17'h00000, 1'b0, 3'(AccConst), 64'hffffffff, 64'h434e524f};  // id
     1: return '{17'h00004, 1'b0, 3'(AccConst), 64'hffffffff, 64'h1};  // version
-    2: return '{17'h00008, 1'b0, 3'(AccConst), 64'hffffffff, 64'hbb690746};  // layout_hash
+    2: return '{17'h00008, 1'b0, 3'(AccConst), 64'hffffffff, 64'hb87810f6};  // layout_hash
     3: return '{17'h00010, 1'b0, 3'(AccRo), 64'h7fffffff, 64'h0};  // caps0
     4: return '{17'h00014, 1'b0, 3'(AccRo), 64'h1fffffff, 64'h0};  // caps1
     5: return '{17'h00018, 1'b0, 3'(AccRo), 64'hffffffff, 64'h0};  // clock
@@ -139,6 +139,11 @@ function automatic csr_entry_t csr_entry(input int i);
     120: return '{17'h01380, 1'b1, 3'(AccRo), 64'hffffffffffffffff, 64'h0};  // transport_drop
     121: return '{17'h01388, 1'b1, 3'(AccRo), 64'hffffffffffffffff, 64'h0};  // transport_drop
     122: return '{17'h01390, 1'b1, 3'(AccRo), 64'hffffffffffffffff, 64'h0};  // transport_drop
+    123: return '{17'h01400, 1'b1, 3'(AccRo), 64'hffffffffffffffff, 64'h0};  // mr_cache_hit
+    124: return '{17'h01408, 1'b1, 3'(AccRo), 64'hffffffffffffffff, 64'h0};  // mr_cache_miss
+    125: return '{17'h01410, 1'b1, 3'(AccRo), 64'hffffffffffffffff, 64'h0};  // mr_cache_evict
+    126: return '{17'h01418, 1'b1, 3'(AccRo), 64'hffffffffffffffff, 64'h0};  // mr_cache_writeback
+    127: return '{17'h01420, 1'b1, 3'(AccRo), 64'hffffffffffffffff, 64'h0};  // mr_cache_stall
     default: return '0;
   endcase
 endfunction
@@ -406,6 +411,16 @@ assign seen[121] = '0;
 assign qe[121] = 1'b0;
 assign seen[122] = '0;
 assign qe[122] = 1'b0;
+assign seen[123] = '0;
+assign qe[123] = 1'b0;
+assign seen[124] = '0;
+assign qe[124] = 1'b0;
+assign seen[125] = '0;
+assign qe[125] = 1'b0;
+assign seen[126] = '0;
+assign qe[126] = 1'b0;
+assign seen[127] = '0;
+assign qe[127] = 1'b0;
 
 // What hardware gives: ro values, rw1c set pulses. Call csr_apply after a change.
 logic [63:0] drive [NumCsr];
@@ -547,6 +562,11 @@ task automatic csr_apply();
   hw2reg.transport_drop[16].count = drive[120][63:0];
   hw2reg.transport_drop[17].count = drive[121][63:0];
   hw2reg.transport_drop[18].count = drive[122][63:0];
+  hw2reg.mr_cache_hit.count = drive[123][63:0];
+  hw2reg.mr_cache_miss.count = drive[124][63:0];
+  hw2reg.mr_cache_evict.count = drive[125][63:0];
+  hw2reg.mr_cache_writeback.count = drive[126][63:0];
+  hw2reg.mr_cache_stall.count = drive[127][63:0];
 endtask
 
 function automatic logic db_defined(input logic [11:0] offset);

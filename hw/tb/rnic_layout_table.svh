@@ -4,7 +4,7 @@
 //
 // Included by rnic_layout_tb: fields of all layouts, reached through the structs of rnic_regs_pkg.
 
-localparam int NumLayouts = 15;
+localparam int NumLayouts = 16;
 localparam int MaxLayoutBits = 1536;
 
 function automatic int layout_bits(input int layout);
@@ -22,8 +22,9 @@ function automatic int layout_bits(input int layout);
     10: return $bits(srq_context_t);
     11: return $bits(cmd_header_t);
     12: return $bits(rsp_header_t);
-    13: return $bits(device_caps_t);
-    14: return $bits(rx_verdict_t);
+    13: return $bits(ctx_mem_t);
+    14: return $bits(device_caps_t);
+    15: return $bits(rx_verdict_t);
     default: return 0;
   endcase
 endfunction
@@ -43,8 +44,9 @@ function automatic int layout_fields(input int layout);
     10: return 7;
     11: return 4;
     12: return 5;
-    13: return 16;
-    14: return 33;
+    13: return 2;
+    14: return 16;
+    15: return 33;
     default: return 0;
   endcase
 endfunction
@@ -288,7 +290,15 @@ function automatic logic [127:0] layout_field_12(input int field, input rsp_head
   endcase
 endfunction
 
-function automatic logic [127:0] layout_field_13(input int field, input device_caps_t s);
+function automatic logic [127:0] layout_field_13(input int field, input ctx_mem_t s);
+  case (field)
+    0: return 128'(s.addr);
+    1: return 128'(s.log_num);
+    default: return '0;
+  endcase
+endfunction
+
+function automatic logic [127:0] layout_field_14(input int field, input device_caps_t s);
   case (field)
     0: return 128'(s.num_qp);
     1: return 128'(s.num_cq);
@@ -310,7 +320,7 @@ function automatic logic [127:0] layout_field_13(input int field, input device_c
   endcase
 endfunction
 
-function automatic logic [127:0] layout_field_14(input int field, input rx_verdict_t s);
+function automatic logic [127:0] layout_field_15(input int field, input rx_verdict_t s);
   case (field)
     0: return 128'(s.reason);
     1: return 128'(s.opcode);
@@ -365,8 +375,9 @@ function automatic logic [127:0] layout_field(input int layout, input int field,
     10: return layout_field_10(field, srq_context_t'(mem[255:0]));
     11: return layout_field_11(field, cmd_header_t'(mem[127:0]));
     12: return layout_field_12(field, rsp_header_t'(mem[127:0]));
-    13: return layout_field_13(field, device_caps_t'(mem[511:0]));
-    14: return layout_field_14(field, rx_verdict_t'(mem[1023:0]));
+    13: return layout_field_13(field, ctx_mem_t'(mem[127:0]));
+    14: return layout_field_14(field, device_caps_t'(mem[511:0]));
+    15: return layout_field_15(field, rx_verdict_t'(mem[1023:0]));
     default: return '0;
   endcase
 endfunction

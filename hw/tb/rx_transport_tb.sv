@@ -98,6 +98,7 @@ module rx_transport_tb
 
   // ---- tables behind the ports ----
   qp_attr_t qps[NumQp];
+  localparam int NumMr = 1024;
   mr_t mrs[NumMr];
   // response queues: requests done of each QP; those that do not leave at once wait in the block's count
   rsp_done_t dones[NumQp];
@@ -228,7 +229,7 @@ module rx_transport_tb
       if (mr_pend.size() != 0 && go()) begin
         mr_rsp_valid = 1;
         mr_idx = mr_pend.pop_front();
-        mr_rsp = mrs[mr_idx];
+        mr_rsp = mr_idx < NumMr ? mrs[mr_idx[9:0]] : '0;
       end
       qp_req_ready = go();
       mr_req_ready = go();

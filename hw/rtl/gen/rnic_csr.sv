@@ -69,7 +69,7 @@ module rnic_csr
     if (word inside {
           13'h0000, 13'h0002, [13'h0004:13'h0005], [13'h0008:13'h0009], [13'h0010:13'h0012],
           [13'h0020:13'h0025], [13'h0200:13'h0209], [13'h0210:13'h023b], [13'h0240:13'h0257],
-          [13'h0260:13'h0272]
+          [13'h0260:13'h0272], [13'h0280:13'h0284]
         }) return 2'b11;
     if (word inside {
           13'h0001, 13'h0003, 13'h000a, 13'h0013, 13'h0028
@@ -81,7 +81,7 @@ module rnic_csr
   function automatic logic csr_wide(input logic [12:0] word);
     return word inside {
         13'h0008, [13'h0010:13'h0011], [13'h0020:13'h0025], [13'h0200:13'h0209],
-        [13'h0210:13'h023b], [13'h0240:13'h0257], [13'h0260:13'h0272]
+        [13'h0210:13'h023b], [13'h0240:13'h0257], [13'h0260:13'h0272], [13'h0280:13'h0284]
     };
   endfunction
 
@@ -320,6 +320,7 @@ module rnic_csr
   logic [63:0] group8_q;
   logic [63:0] group9_q;
   logic [63:0] group10_q;
+  logic [63:0] group11_q;
   logic [63:0] r_data_q;
   logic r_err_q;
   // High half that belongs to the 64-bit register whose low half was read last.
@@ -351,6 +352,7 @@ module rnic_csr
         9'h025: selected = group8_q;
         9'h026: selected = group9_q;
         9'h027: selected = group10_q;
+        9'h028: selected = group11_q;
         default: ;
       endcase
       if (high_valid_q && ar_wide_q && ar_addr_q[2] && high_word_q == ar_addr_q[15:3]) begin
@@ -798,6 +800,25 @@ module rnic_csr
         end
         4'h2: begin
           group10_q[63:0] <= hw2reg_i.transport_drop[18].count;
+        end
+        default: ;
+      endcase
+      group11_q <= '0;
+      case (ar_addr_q[6:3])
+        4'h0: begin
+          group11_q[63:0] <= hw2reg_i.mr_cache_hit.count;
+        end
+        4'h1: begin
+          group11_q[63:0] <= hw2reg_i.mr_cache_miss.count;
+        end
+        4'h2: begin
+          group11_q[63:0] <= hw2reg_i.mr_cache_evict.count;
+        end
+        4'h3: begin
+          group11_q[63:0] <= hw2reg_i.mr_cache_writeback.count;
+        end
+        4'h4: begin
+          group11_q[63:0] <= hw2reg_i.mr_cache_stall.count;
         end
         default: ;
       endcase

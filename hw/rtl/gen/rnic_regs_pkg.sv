@@ -10,7 +10,7 @@
 package rnic_regs_pkg;
 
   // Hash over the register map and the layouts, as in register layout_hash.
-  localparam logic [31:0] LayoutHash = 32'hbb690746;
+  localparam logic [31:0] LayoutHash = 32'hb87810f6;
 
   // ---- enums ----------------------------------------------------------------------------------
   // drop_reason: Verdict of the receive front end on one frame, in order of precedence: the first
@@ -132,6 +132,7 @@ package rnic_regs_pkg;
   // cmd_opcode
   localparam logic [7:0] CmdOpcodeNop         = 8'd0;
   localparam logic [7:0] CmdOpcodeQueryDevice = 8'd1;
+  localparam logic [7:0] CmdOpcodeSetCtxMem   = 8'd2;
   localparam logic [7:0] CmdOpcodeCreateMr    = 8'd16;
   localparam logic [7:0] CmdOpcodeQueryMr     = 8'd17;
   localparam logic [7:0] CmdOpcodeDestroyMr   = 8'd18;
@@ -198,6 +199,11 @@ package rnic_regs_pkg;
   localparam logic [7:0] CmdSyndromeSrqLimit        = 8'd35;
   localparam logic [7:0] CmdSyndromeMaxRdAtomic     = 8'd40;
   localparam logic [7:0] CmdSyndromeMaxDestRdAtomic = 8'd41;
+  localparam logic [7:0] CmdSyndromeCtxAddr         = 8'd48;
+  localparam logic [7:0] CmdSyndromeCtxNum          = 8'd49;
+
+  // ctx_kind: Kinds of objects whose contexts live in host memory (set_ctx_mem).
+  localparam logic [7:0] CtxKindMr = 8'd0;
 
   // eqe_type: What an EQE tells. Completion events go to the EQ of the CQ, all others to EQ 0.
   localparam logic [7:0] EqeTypeCompletion  = 8'd1;
@@ -225,7 +231,7 @@ package rnic_regs_pkg;
   localparam logic [16:0] CsrVersionOffset = 17'h00004;
   localparam logic [31:0] CsrVersionReset = 32'h1;
   localparam logic [16:0] CsrLayoutHashOffset = 17'h00008;
-  localparam logic [31:0] CsrLayoutHashReset = 32'hbb690746;
+  localparam logic [31:0] CsrLayoutHashReset = 32'hb87810f6;
   localparam logic [16:0] CsrCaps0Offset = 17'h00010;
   localparam logic [16:0] CsrCaps1Offset = 17'h00014;
   localparam logic [16:0] CsrClockOffset = 17'h00018;
@@ -316,6 +322,11 @@ package rnic_regs_pkg;
   localparam int unsigned CsrRxDropCount = 24;
   localparam logic [16:0] CsrTransportDropOffset = 17'h01300;
   localparam int unsigned CsrTransportDropCount = 19;
+  localparam logic [16:0] CsrMrCacheHitOffset = 17'h01400;
+  localparam logic [16:0] CsrMrCacheMissOffset = 17'h01408;
+  localparam logic [16:0] CsrMrCacheEvictOffset = 17'h01410;
+  localparam logic [16:0] CsrMrCacheWritebackOffset = 17'h01418;
+  localparam logic [16:0] CsrMrCacheStallOffset = 17'h01420;
 
   // ---- doorbell pages -------------------------------------------------------------------------
   localparam logic [16:0] DbBase = 17'h10000;
@@ -647,6 +658,15 @@ package rnic_regs_pkg;
     logic [7:0]  syndrome;
     logic [7:0]  status;
   } rsp_header_t;
+
+  // Command slot of set_ctx_mem. The memory is the device's until its reset: 64 bytes per object,
+  // zero when it is given; its contents are not for software.
+  localparam int unsigned CtxMemBytes = 16;
+  typedef struct packed {
+    logic [55:0] rsvd_0;
+    logic [7:0]  log_num;
+    logic [63:0] addr;
+  } ctx_mem_t;
 
   // Answer of query_device.
   localparam int unsigned DeviceCapsBytes = 64;
@@ -1001,6 +1021,21 @@ package rnic_regs_pkg;
     logic [63:0] count;
   } csr_hw2reg_transport_drop_t;
   typedef struct packed {
+    logic [63:0] count;
+  } csr_hw2reg_mr_cache_hit_t;
+  typedef struct packed {
+    logic [63:0] count;
+  } csr_hw2reg_mr_cache_miss_t;
+  typedef struct packed {
+    logic [63:0] count;
+  } csr_hw2reg_mr_cache_evict_t;
+  typedef struct packed {
+    logic [63:0] count;
+  } csr_hw2reg_mr_cache_writeback_t;
+  typedef struct packed {
+    logic [63:0] count;
+  } csr_hw2reg_mr_cache_stall_t;
+  typedef struct packed {
     csr_hw2reg_caps0_t                 caps0;
     csr_hw2reg_caps1_t                 caps1;
     csr_hw2reg_clock_t                 clock;
@@ -1068,6 +1103,11 @@ package rnic_regs_pkg;
     csr_hw2reg_interrupts_t            interrupts;
     csr_hw2reg_rx_drop_t [23:0]        rx_drop;
     csr_hw2reg_transport_drop_t [18:0] transport_drop;
+    csr_hw2reg_mr_cache_hit_t          mr_cache_hit;
+    csr_hw2reg_mr_cache_miss_t         mr_cache_miss;
+    csr_hw2reg_mr_cache_evict_t        mr_cache_evict;
+    csr_hw2reg_mr_cache_writeback_t    mr_cache_writeback;
+    csr_hw2reg_mr_cache_stall_t        mr_cache_stall;
   } csr_hw2reg_t;
 
 endpackage

@@ -79,6 +79,8 @@ module cmd_proc
   input  logic                 mr_cmd_rsp_valid_i,
   input  mr_t                  mr_cmd_rsp_i,
   input  logic                 mr_cmd_rsp_bound_i,
+  input  logic                 mr_cmd_rsp_err_i,
+  output ctx_mem_t             mr_mem_o,
   // AH table
   output logic                 ah_cmd_valid_o,
   output logic                 ah_cmd_we_o,
@@ -163,7 +165,7 @@ module cmd_proc
   typedef enum logic [5:0] {
     StIdle,
     StCmdAr, StCmdR, StParse, StDispatch,
-    StMrRead, StMrCheck, StMrWrite,
+    StMrRead, StMrCheck, StMrWrite, StMrDone, StCtxMem,
     StCqRead, StCqCheck, StCqEq, StCqEqRsp, StCqWrite,
     StEqRead, StEqCheck, StEqWrite,
     StAhRead, StAhCheck, StAhWrite,
@@ -216,6 +218,8 @@ module cmd_proc
   logic        bad_type_q, bad_mtu_q, bad_sq_addr_q, bad_sq_size_q, bad_rq_addr_q, bad_rq_size_q;
   logic        bad_dest_q, bad_send_q, bad_recv_q;
   mr_t         mr_q;
+  ctx_mem_t    ctx_mem_q;
+  logic        bad_ctx_addr_q, bad_ctx_num_q;
   logic        bad_key_q, bad_len_q, bad_access_q;
   ah_t         ah_q;
   logic        gsi_valid_q;
@@ -460,7 +464,7 @@ module cmd_proc
         d = '0;
         d.num_qp = NumQp;
         d.num_cq = NumCq;
-        d.num_mr = NumMr;
+        d.num_mr = 32'd1 << LogMaxMr;
         d.num_ah = NumAh;
         d.first_qpn = 32'(QpnBase);
         d.max_sge = MaxSge;
@@ -655,6 +659,7 @@ module cmd_proc
       gsi_valid_q <= 1'b0;
       raw_valid_q <= 1'b0;
       raw_rx_q <= 1'b0;
+      mr_mem_o <= '0;
     end else begin
       ev_done_o <= 1'b0;
       ev_error_o <= too_far && !too_far_q;
@@ -696,6 +701,7 @@ module cmd_proc
           automatic rnic_regs_pkg::ah_entry_t hc = bits[HdrW+:8*rnic_regs_pkg::AhEntryBytes];
           automatic rnic_regs_pkg::srq_context_t sc = bits[HdrW+:8*rnic_regs_pkg::SrqContextBytes];
           automatic rnic_regs_pkg::cq_context_t cc = bits[HdrW+:8*rnic_regs_pkg::CqContextBytes];
+          automatic rnic_regs_pkg::ctx_mem_t xc = bits[HdrW+:8*rnic_regs_pkg::CtxMemBytes];
           automatic rnic_regs_pkg::eq_context_t ec = bits[HdrW+:8*rnic_regs_pkg::EqContextBytes];
           // verilator lint_on UNUSEDSIGNAL
           opcode_q <= rd_err_q ? rnic_regs_pkg::CmdOpcodeNop : h.opcode;
@@ -734,6 +740,9 @@ module cmd_proc
             mr_q.variant <= mc.key[7:0];
             mr_q.pd <= mc.pd;
           end
+          ctx_mem_q <= '{on: 1'b1, base: xc.addr[63:6], log_num: xc.log_num[4:0]};
+          bad_ctx_addr_q <= |xc.addr[11:0];
+          bad_ctx_num_q <= 32'(xc.log_num) > LogMaxMr;
           bad_key_q <= 32'(mc.key[31:8]) != h.object;
           bad_len_q <= mc.length == 0 || mc.length > (64'd1 << 48) ||
                        mc.va > ~mc.length || mc.iova > ~mc.length;
@@ -772,10 +781,13 @@ module cmd_proc
               body_q <= BodyCaps;
               answer(rnic_regs_pkg::CmdStatusOk, rnic_regs_pkg::CmdSyndromeNone);
             end
+            rnic_regs_pkg::CmdOpcodeSetCtxMem:
+              if (object_q == 32'(rnic_regs_pkg::CtxKindMr)) state_q <= StCtxMem;
+              else answer(rnic_regs_pkg::CmdStatusBadIndex, rnic_regs_pkg::CmdSyndromeNone);
             rnic_regs_pkg::CmdOpcodeCreateMr, rnic_regs_pkg::CmdOpcodeQueryMr,
             rnic_regs_pkg::CmdOpcodeDestroyMr, rnic_regs_pkg::CmdOpcodeCreateMw,
             rnic_regs_pkg::CmdOpcodeQueryMw, rnic_regs_pkg::CmdOpcodeDestroyMw:
-              if (object_q < NumMr) state_q <= StMrRead;
+              if (mr_mem_o.on && object_q >> mr_mem_o.log_num == 0) state_q <= StMrRead;
               else answer(rnic_regs_pkg::CmdStatusBadIndex, rnic_regs_pkg::CmdSyndromeNone);
             rnic_regs_pkg::CmdOpcodeCreateAh, rnic_regs_pkg::CmdOpcodeQueryAh,
             rnic_regs_pkg::CmdOpcodeDestroyAh:
@@ -800,10 +812,26 @@ module cmd_proc
             default: answer(rnic_regs_pkg::CmdStatusBadOpcode, rnic_regs_pkg::CmdSyndromeNone);
           endcase
         end
+        // -- memory for contexts
+        StCtxMem: begin
+          if (mr_mem_o.on)
+            answer(rnic_regs_pkg::CmdStatusExists, rnic_regs_pkg::CmdSyndromeNone);
+          else if (bad_ctx_addr_q)
+            answer(rnic_regs_pkg::CmdStatusBadParam, rnic_regs_pkg::CmdSyndromeCtxAddr);
+          else if (bad_ctx_num_q)
+            answer(rnic_regs_pkg::CmdStatusBadParam, rnic_regs_pkg::CmdSyndromeCtxNum);
+          else begin
+            mr_mem_o <= ctx_mem_q;
+            answer(rnic_regs_pkg::CmdStatusOk, rnic_regs_pkg::CmdSyndromeNone);
+          end
+        end
         // -- memory regions and windows
         StMrRead: if (mr_cmd_ready_i) state_q <= StMrCheck;
         StMrCheck: if (mr_cmd_rsp_valid_i) begin
-          if (is_create) begin
+          if (mr_cmd_rsp_err_i) begin
+            ev_error_o <= 1'b1;
+            answer(rnic_regs_pkg::CmdStatusExecError, rnic_regs_pkg::CmdSyndromeNone);
+          end else if (is_create) begin
             if (mr_cmd_rsp_i.exists)
               answer(rnic_regs_pkg::CmdStatusExists, rnic_regs_pkg::CmdSyndromeNone);
             else if (bad_key_q)
@@ -824,8 +852,11 @@ module cmd_proc
             state_q <= StMrWrite;
           end
         end
-        StMrWrite: begin
-          answer(rnic_regs_pkg::CmdStatusOk, rnic_regs_pkg::CmdSyndromeNone);
+        StMrWrite: if (mr_cmd_ready_i) state_q <= StMrDone;
+        StMrDone: if (mr_cmd_rsp_valid_i) begin
+          ev_error_o <= mr_cmd_rsp_err_i;
+          answer(mr_cmd_rsp_err_i ? rnic_regs_pkg::CmdStatusExecError : rnic_regs_pkg::CmdStatusOk,
+                 rnic_regs_pkg::CmdSyndromeNone);
           if (is_destroy) drain(StRspLoad);
         end
         // -- address handles
@@ -1196,10 +1227,10 @@ module cmd_proc
   assign qp_cmd_attr_o = attr_q;
 
   assign mr_cmd_valid_o = state_q inside {StMrRead, StMrWrite, StPurge};
-  assign mr_cmd_lock_o = state_q inside {StMrCheck, StMrWrite};
+  assign mr_cmd_lock_o = state_q inside {StMrCheck, StMrWrite, StMrDone};
   assign mr_cmd_op_o = state_q == StMrRead ? MrCmdRead : state_q == StMrWrite ? MrCmdWrite : MrCmdPurge;
   assign mr_cmd_qp_o = qpn_to_idx(object_q[23:0]);
-  assign mr_cmd_idx_o = object_q[MrIdxW-1:0];
+  assign mr_cmd_idx_o = object_q[LogMaxMr-1:0];
   always_comb begin
     mr_cmd_mr_o = mr_q;
     if (!is_create) begin

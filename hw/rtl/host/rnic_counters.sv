@@ -83,6 +83,7 @@ module rnic_counters
   input  logic [4:0]                 ev_bad_db_i,
   input  logic [4:0]                 ev_axi_rd_err_i,
   input  logic [4:0]                 ev_axi_wr_err_i,
+  input  ctx_ev_t                    ev_mr_i,
   output rnic_regs_pkg::csr_hw2reg_t hw2reg_o
 );
 
@@ -110,7 +111,7 @@ module rnic_counters
       q.caps0.data_width <= 16'(DataW);
       q.caps0.log_num_qp <= 5'(QpIdxW);
       q.caps0.log_num_cq <= 5'(CqIdxW);
-      q.caps0.log_num_mr <= 5'(MrIdxW);
+      q.caps0.log_num_mr <= 5'(LogMaxMr);
       q.caps1.max_frame <= 16'(MaxFrame);
       q.caps1.max_sge <= 4'(MaxSge);
       q.caps1.log_inflight <= 4'(LogInflight);
@@ -123,8 +124,8 @@ module rnic_counters
       if (time_read_i) q.cycles.count <= time_i;  // not in every cycle: nothing moves while idle
 
       q.events.cq_overrun <= ev_cq_overrun_i;
-      q.events.axi_read_error <= |ev_axi_rd_err_i;
-      q.events.axi_write_error <= |ev_axi_wr_err_i;
+      q.events.axi_read_error <= |ev_axi_rd_err_i || ev_mr_i.rd_err;
+      q.events.axi_write_error <= |ev_axi_wr_err_i || ev_mr_i.wr_err;
       q.events.qp_fatal <= ev_qp_fatal_i;
       q.events.bad_doorbell <= |ev_bad_db_i;
       q.events.cmd_error <= ev_cmd_error_i;
@@ -221,6 +222,12 @@ module rnic_counters
       if (ev_dup_rsp_i) q.rx_dup_responses.count <= q.rx_dup_responses.count + 64'd1;
       if (ev_ghost_rsp_i) q.rx_ghost_responses.count <= q.rx_ghost_responses.count + 64'd1;
 
+      if (ev_mr_i.hit) q.mr_cache_hit.count <= q.mr_cache_hit.count + 64'd1;
+      if (ev_mr_i.miss) q.mr_cache_miss.count <= q.mr_cache_miss.count + 64'd1;
+      if (ev_mr_i.evict) q.mr_cache_evict.count <= q.mr_cache_evict.count + 64'd1;
+      if (ev_mr_i.writeback) q.mr_cache_writeback.count <= q.mr_cache_writeback.count + 64'd1;
+      if (ev_mr_i.stall) q.mr_cache_stall.count <= q.mr_cache_stall.count + 64'd1;
+
       if (ev_cqe_i) q.cqe_written.count <= q.cqe_written.count + 64'd1;
       if (ev_cqe_lost_i) q.cqe_overrun.count <= q.cqe_overrun.count + 64'd1;
       if (ev_cqe_error_i[0]) q.req_cqe_error.count <= q.req_cqe_error.count + 64'd1;
@@ -233,10 +240,10 @@ module rnic_counters
       if (ev_cmd_i) q.commands.count <= q.commands.count + 64'd1;
       if (ev_bad_db_i != 0) q.bad_doorbells.count <= q.bad_doorbells.count +
                                   (ones(ev_bad_db_i[3:0]) + 64'(ev_bad_db_i[4]));
-      if (ev_axi_rd_err_i != 0)
-        q.axi_read_errors.count <= q.axi_read_errors.count + ones(ev_axi_rd_err_i[3:0], ev_axi_rd_err_i[4]);
-      if (ev_axi_wr_err_i != 0)
-        q.axi_write_errors.count <= q.axi_write_errors.count + ones(ev_axi_wr_err_i[3:0], ev_axi_wr_err_i[4]);
+      if (ev_axi_rd_err_i != 0 || ev_mr_i.rd_err)
+        q.axi_read_errors.count <= q.axi_read_errors.count + ones(ev_axi_rd_err_i[3:0], ev_axi_rd_err_i[4]) + 64'(ev_mr_i.rd_err);
+      if (ev_axi_wr_err_i != 0 || ev_mr_i.wr_err)
+        q.axi_write_errors.count <= q.axi_write_errors.count + ones(ev_axi_wr_err_i[3:0], ev_axi_wr_err_i[4]) + 64'(ev_mr_i.wr_err);
     end
   end
 

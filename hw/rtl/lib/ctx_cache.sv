@@ -11,7 +11,7 @@
 // own_release_i, and may be written meanwhile (own_we_i, any number of times). Readers see a write in the next cycle. An owner that
 // holds a pin may ask for one more entry, so there have to be two ways.
 // A read that host memory refuses answers zero (own_ok_o = 0) and is tried again by the next look-up. A refused write-back
-// loses the entry; ev_axi_err_o tells.
+// loses the entry; ev_wr_err_o tells.
 //
 // A victim is a line that is neither pinned nor being filled: an empty one, else one not looked up since all the others were, else
 // the next one. Its contents go to a buffer; until their write is answered nobody reads the entry again. Who waited for a
@@ -82,7 +82,8 @@ module ctx_cache #(
   output logic                              ev_evict_o,
   output logic                              ev_writeback_o,
   output logic                              ev_stall_o,
-  output logic                              ev_axi_err_o,
+  output logic                              ev_rd_err_o,
+  output logic                              ev_wr_err_o,
   output logic                              idle_o
 );
 
@@ -170,7 +171,10 @@ module ctx_cache #(
   always_comb begin
     idx = pf_idx_i;
     if (from_wait) idx = idx_q[sel];
-    else if (any_new) idx = sel == AskW'(Own) ? own_idx_i : req_idx_i[sel < AskW'(Own) ? sel : '0];
+    else if (any_new) begin
+      idx = own_idx_i;
+      for (int i = 0; i < int'(NumPorts); i++) if (sel == AskW'(i)) idx = req_idx_i[i];
+    end
   end
   always_comb begin
     req_ready_o = '0;
@@ -252,7 +256,9 @@ module ctx_cache #(
   logic [LogFills:0] fill_head_q, fill_tail_q;
   logic              ar_valid_q, fill_err_q, fill_bad;
   logic [63:0]       ar_addr_q;
-  logic [511:0]      fill_data;
+  // verilator lint_off UNUSEDSIGNAL
+  logic [511:0]      fill_data;   // an entry, and what is left of its line
+  // verilator lint_on UNUSEDSIGNAL
   assign fill = fill_q[fill_head_q[LogFills-1:0]];
   assign fill_room = (fill_tail_q - fill_head_q) != (LogFills+1)'(NumFills) && (!ar_valid_q || ar_ready_i);
   assign fill_done = r_valid_i && r_last_i;
@@ -349,7 +355,7 @@ module ctx_cache #(
     end
     none_q <= answer_zero;
     if (go && !from_wait) idx_q[sel] <= idx;
-    if (go && !from_wait) own_wait_pin_q <= own_pin_i;
+    if (own_valid_i && own_ready_o) own_wait_pin_q <= own_pin_i;
     if (go && answer && sel == AskW'(Own)) begin
       pin_idx_q[from_wait ? own_wait_pin_q : own_pin_i] <= idx;
       pin_way_q[from_wait ? own_wait_pin_q : own_pin_i] <= hit_way;
@@ -426,7 +432,8 @@ module ctx_cache #(
     ev_evict_o <= rst_ni && alloc && lines[victim].valid;
     ev_writeback_o <= rst_ni && wb_push;
     ev_stall_o <= rst_ni && |wait_q;
-    ev_axi_err_o <= rst_ni && ((fill_done && fill_bad) || (b_valid_i && b_err_i));
+    ev_rd_err_o <= rst_ni && fill_done && fill_bad;
+    ev_wr_err_o <= rst_ni && b_valid_i && b_err_i;
   end
   assign idle_o = !sweep_q && wait_q == '0 && fill_head_q == fill_tail_q && wb_head_q == wb_tail_q && !any_new && !pf_valid_i && !own_we_i;
 

@@ -121,7 +121,7 @@ module mr_table
     .aw_valid_o, .aw_ready_i, .aw_addr_o, .aw_len_o, .w_valid_o, .w_ready_i, .w_data_o, .w_strb_o, .w_last_o,
     .b_valid_i, .b_err_i,
     .ev_hit_o(ev_o.hit), .ev_miss_o(ev_o.miss), .ev_evict_o(ev_o.evict), .ev_writeback_o(ev_o.writeback),
-    .ev_stall_o(ev_o.stall), .ev_axi_err_o(ev_o.axi_err), .idle_o(cache_idle)
+    .ev_stall_o(ev_o.stall), .ev_rd_err_o(ev_o.rd_err), .ev_wr_err_o(ev_o.wr_err), .idle_o(cache_idle)
   );
   for (genvar p = 0; p < int'(NumPorts); p++) begin : gen_port
     assign rsp_o[p] = rsp.mr;

@@ -56,17 +56,19 @@ package rnic_pkg;
     RdIdWqe = 4'd1,
     RdIdPayload = 4'd2,
     RdIdRq = 4'd3,
-    RdIdAtomic = 4'd4
+    RdIdAtomic = 4'd4,
+    RdIdMr = 4'd5
   } rd_id_e;
   typedef enum logic [AxiIdW-1:0] {
     WrIdPayload = 4'd0,
     WrIdCqe = 4'd1,
     WrIdRsp = 4'd2,
     WrIdEqe = 4'd3,
-    WrIdAtomic = 4'd4
+    WrIdAtomic = 4'd4,
+    WrIdMr = 4'd5
   } wr_id_e;
-  localparam int unsigned NumRdClients = 5;
-  localparam int unsigned NumWrClients = 5;
+  localparam int unsigned NumRdClients = 6;
+  localparam int unsigned NumWrClients = 6;
 
   typedef logic [3:0] db_page_t;  // doorbell page
 
@@ -232,7 +234,8 @@ package rnic_pkg;
     logic        evict;
     logic        writeback;
     logic        stall;
-    logic        axi_err;
+    logic        rd_err;        // host memory refused a read, a write-back
+    logic        wr_err;
   } ctx_ev_t;
 
   // ---- memory regions and memory windows (type 2B) -------------------------------------------

@@ -61,6 +61,9 @@ module rx_frontend
   output logic             verdict_valid_o,
   output rx_verdict_t      verdict_o,
 
+  output logic             pf_valid_o,    // metadata with this key have been queued
+  output mr_idx_t          pf_idx_o,
+
   input  logic             drain_i,
   output logic             drain_done_o,
   output logic             idle_o
@@ -255,6 +258,13 @@ module rx_frontend
     end
     if (v_accept) meta_mem[meta_wptr_q[MetaAddrW-1:0]] <= v_meta;
     if (meta_load) meta_q <= rx_meta_t'(meta_mem[meta_rptr_q[MetaAddrW-1:0]]);
+  end
+  // the key will be looked up soon
+  always_ff @(posedge clk_i) begin
+    pf_valid_o <= rst_ni && v_accept && !v_verdict.raw && v_meta.opcode[7:6] == 2'b00 &&
+                  v_meta.opcode[4:0] inside {OpRcWriteFirst[4:0], OpRcWriteOnly[4:0], OpRcWriteOnlyImm[4:0],
+                                             OpRcReadRequest[4:0], OpRcCmpSwap[4:0], OpRcFetchAdd[4:0]};
+    if (v_accept) pf_idx_o <= mr_key_idx(v_meta.rkey);
   end
   assign meta_valid_o = meta_valid_q;
   assign meta_o = meta_q;
