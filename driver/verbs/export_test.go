@@ -27,6 +27,9 @@ func RingSQ(d *Device, qpn uint32, pi uint16) {
 	d.db.Store64(regs.SQDoorbellOffset, regs.SQDoorbell{QPN: qpn, PI: pi}.Encode())
 }
 
+// NextMR makes index the one that the next MR or window gets, if it is free.
+func NextMR(d *Device, index uint32) { d.mrn.next = index }
+
 // Counter reads a 64-bit counter register.
 func Counter(d *Device, off uint64) uint64 { return d.csr.Load64(off) }
 

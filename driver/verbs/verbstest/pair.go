@@ -26,6 +26,8 @@ type Config struct {
 	PKeys  []uint16 // P_Key table of both devices; nil: the default
 	// CQSize is the number of completions that the hosts' CQs hold; 0: 4096.
 	CQSize int
+	// Verbs changes the configuration of both devices.
+	Verbs func(*verbs.Config)
 	// Sim changes the simulation before it is built.
 	Sim func(*cosim.PairConfig)
 }
@@ -83,6 +85,9 @@ func open(dev *cosim.Device, i int, cfg Config) (*Host, error) {
 	vcfg.PKeys = cfg.PKeys
 	if cfg.IPv6 {
 		vcfg.Addr = netip.MustParseAddr(fmt.Sprintf("2001:db8::%d", 1+i)) // RFC 3849
+	}
+	if cfg.Verbs != nil {
+		cfg.Verbs(&vcfg)
 	}
 	h := &Host{}
 	var err error

@@ -10,8 +10,8 @@
 // Owner: the one port that changes entries. A look-up with own_pin_i puts a pin (there are two) into the entry: it stays until
 // own_release_i, and may be written meanwhile (own_we_i, any number of times). Readers see a write in the next cycle. An owner that
 // holds a pin may ask for one more entry, so there have to be two ways.
-// A read that host memory refuses answers zero (own_ok_o = 0) and is tried again by the next look-up. A refused write-back
-// loses the entry; ev_wr_err_o tells.
+// A read that host memory refuses answers zero (own_ok_o = 0) and is tried again by the next look-up. After a refused write-back
+// memory holds what an entry was before, perhaps a right that was taken back: from then on all entries read as zero, until reset.
 //
 // A victim is a line that is neither pinned nor being filled: an empty one, else one not looked up since all the others were, else
 // the next one. Its contents go to a buffer; until their write is answered nobody reads the entry again. Who waited for a
@@ -219,12 +219,12 @@ module ctx_cache #(
   end
 
   // ---- the look-up -----------------------------------------------------------------------------------
-  logic hit, found, none, lookup, can, alloc;
+  logic hit, found, none, lookup, can, alloc, lost_q;
   way_t hit_way, victim, way;
   logic [Ways-1:0] pinned, able;
   logic fill_done, fill_room, wb_room, own_write;
   assign lookup = go || is_pf;
-  assign none = !mem_on_i || (IdxW+1)'({1'b0, idx} >> mem_log_num_i) != 0;
+  assign none = !mem_on_i || lost_q || (IdxW+1)'({1'b0, idx} >> mem_log_num_i) != 0;
   always_comb begin
     hit = 1'b0;
     found = 1'b0;
@@ -376,6 +376,7 @@ module ctx_cache #(
       fill_err_q <= 1'b0;
       ar_valid_q <= 1'b0;
       wb_head_q <= '0;
+      lost_q <= 1'b0;
       wb_tail_q <= '0;
       wb_load_q <= 1'b0;
       wb_busy_q <= 1'b0;
@@ -400,6 +401,7 @@ module ctx_cache #(
       if (w_valid_q && w_ready_i && w_last_o) w_valid_q <= 1'b0;
       if (wb_busy_q && !(aw_valid_q && !aw_ready_i) && !(w_valid_q && !(w_ready_i && w_last_o))) wb_busy_q <= 1'b0;
       if (b_valid_i) wb_head_q <= wb_head_q + 1'b1;
+      if (b_valid_i && b_err_i) lost_q <= 1'b1;
     end
     if (alloc) begin
       ar_addr_q <= {mem_base_i + 58'(idx), 6'd0};

@@ -1,0 +1,132 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package verbs_test
+
+import (
+	"bytes"
+	"math/rand/v2"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/openrnic/openrnic/driver/regs"
+	"github.com/openrnic/openrnic/driver/verbs"
+	"github.com/openrnic/openrnic/driver/verbs/verbstest"
+)
+
+func TestMaxMR(t *testing.T) {
+	p := newPair(t, verbstest.Config{Width: 64, Verbs: func(c *verbs.Config) { c.MaxMR = 5 }})
+	h := p.Hosts[0]
+	require.Equal(t, 8, h.Dev.Attr().MaxMR)
+	var mrs []*verbs.MR
+	for range 8 {
+		mr, err := h.PD.AllocMR(64, 0)
+		require.NoError(t, err)
+		mrs = append(mrs, mr)
+	}
+	_, err := h.PD.AllocMR(64, 0)
+	require.ErrorIs(t, err, verbs.ErrLimit)
+	require.NoError(t, mrs[3].Close())
+	_, err = h.PD.AllocMW()
+	require.NoError(t, err)
+	for _, n := range []int{-1, 1<<24 + 1} {
+		cfg := verbs.Config{MAC: h.Dev.MAC(), Addr: h.Dev.GID().Addr(), MaxMR: n}
+		_, err = verbs.NewDevice(p.Sim.Dev[1], cfg)
+		require.ErrorIs(t, err, verbs.ErrInvalid)
+		require.ErrorContains(t, err, "MaxMR")
+	}
+}
+
+// More MRs than the cache of the NIC holds, spread over all indices, used at random by several QPs in both directions of data; then
+// some go, and others take their indices.
+func TestMoreMRsThanCached(t *testing.T) {
+	forWidths(t, func(t *testing.T, width int) {
+		const num, qps, ops, size = 1800, 4, 400, 64
+		p := newPair(t, verbstest.Config{Width: width})
+		rng := rand.New(rand.NewPCG(uint64(width), 1))
+		dev := p.Hosts[1].Dev
+		src, err := p.Hosts[0].PD.AllocMR(qps*size, verbs.AccessLocalWrite)
+		require.NoError(t, err)
+		mrs := make([]*verbs.MR, num)
+		want := make([][]byte, num)
+		const access = verbs.AccessLocalWrite | verbs.AccessRemoteWrite | verbs.AccessRemoteRead
+		for i := range mrs {
+			verbs.NextMR(dev, uint32(i*37)%65536)
+			mrs[i], err = p.Hosts[1].PD.AllocMR(size, access)
+			require.NoError(t, err)
+			want[i] = make([]byte, size)
+		}
+		wcs := make([]verbs.WC, qps)
+		var conns []*verbs.QP
+		for range qps {
+			a, _, err := p.Connect(verbs.QPConfig{MaxSendWR: 8, SignalAll: true}, verbs.ConnectConfig{PathMTU: verbs.MTU1024, Access: verbs.AccessRemoteWrite | verbs.AccessRemoteRead})
+			require.NoError(t, err)
+			conns = append(conns, a)
+		}
+		for op := 0; op < ops; op += qps {
+			picked := map[int]bool{}
+			at, read := make([]int, qps), make([]bool, qps)
+			for q := range conns {
+				for at[q] = rng.IntN(num); picked[at[q]]; at[q] = rng.IntN(num) {
+				}
+				picked[at[q]] = true
+				read[q] = rng.IntN(3) == 0
+				wr := verbs.SendWR{Opcode: verbs.OpRDMAWrite, SGEs: []verbs.SGE{src.SGE(q*size, size)}, RemoteAddr: mrs[at[q]].Addr(), RKey: mrs[at[q]].RKey()}
+				for i := range size {
+					src.Bytes()[q*size+i] = byte(rng.Uint32())
+				}
+				if read[q] {
+					wr.Opcode = verbs.OpRDMARead
+				} else {
+					copy(want[at[q]], src.Bytes()[q*size:])
+				}
+				_, err := conns[q].PostSend(wr)
+				require.NoError(t, err)
+			}
+			for done := 0; done < qps; {
+				n, err := p.Hosts[0].CQ.Poll(wcs)
+				require.NoError(t, err)
+				for i := range n {
+					require.NoError(t, wcs[i].Err())
+				}
+				done += n
+			}
+			for q := range conns {
+				if read[q] {
+					require.True(t, bytes.Equal(want[at[q]], src.Bytes()[q*size:(q+1)*size]), "READ of MR %d", at[q])
+				}
+				require.True(t, bytes.Equal(want[at[q]], mrs[at[q]].Bytes()), "MR %d", at[q])
+			}
+		}
+		hits, misses := verbs.Counter(dev, regs.MRCacheHitOffset), verbs.Counter(dev, regs.MRCacheMissOffset)
+		t.Logf("%d hits, %d misses, %d evicted, %d written back, %d cycles of stall", hits, misses, verbs.Counter(dev, regs.MRCacheEvictOffset),
+			verbs.Counter(dev, regs.MRCacheWritebackOffset), verbs.Counter(dev, regs.MRCacheStallOffset))
+		require.NotZero(t, misses)
+		require.NotZero(t, verbs.Counter(dev, regs.MRCacheEvictOffset))
+		require.GreaterOrEqual(t, verbs.Counter(dev, regs.MRCacheWritebackOffset), uint64(num-1024))
+		require.Zero(t, verbs.Counter(dev, regs.AXIReadErrorsOffset)+verbs.Counter(dev, regs.AXIWriteErrorsOffset))
+
+		// a key of before does not reach what took its index, cached or not
+		for q := range conns {
+			i := 3 + 411*q
+			old := verbs.SendWR{Opcode: verbs.OpRDMAWrite, SGEs: []verbs.SGE{src.SGE(0, size)}, RemoteAddr: mrs[i].Addr(), RKey: mrs[i].RKey()}
+			require.NoError(t, mrs[i].Close())
+			if q%2 == 0 {
+				verbs.NextMR(dev, old.RKey>>8)
+				again, err := p.Hosts[1].PD.AllocMR(size, access)
+				require.NoError(t, err)
+				require.Equal(t, old.RKey>>8, again.RKey()>>8)
+				require.NotEqual(t, old.RKey, again.RKey())
+				defer func() { require.Equal(t, make([]byte, size), again.Bytes()) }()
+				old.RemoteAddr = again.Addr()
+			}
+			_, err := conns[q].PostSend(old)
+			require.NoError(t, err)
+			for n := 0; n == 0; {
+				n, err = p.Hosts[0].CQ.Poll(wcs[:1])
+				require.NoError(t, err)
+			}
+			require.ErrorIs(t, wcs[0].Err(), verbs.StatusRemoteAccessErr)
+		}
+	})
+}
