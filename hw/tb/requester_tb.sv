@@ -1945,7 +1945,9 @@ module requester_tb
           settle(q);
           if (n_push - base != (k == PushGood ? 1 : 0) || n_wqe - fetched != (k == PushGood ? 0 : 1))
             $fatal(1, "push kind %0d, QP %0d: %0d pushed, %0d fetched", k, q, n_push - base, n_wqe - fetched);
-          if (k == PushGood && int'(t1) - stride_of(q) / 8 > slowest) slowest = int'(t1) - stride_of(q) / 8;
+          // less the stores, and the words of the WQE that pass through wqe_fetch
+          if (k == PushGood && int'(t1) - stride_of(q) / 8 - stride_of(q) * 8 / int'(DataW) > slowest)
+            slowest = int'(t1) - stride_of(q) / 8 - stride_of(q) * 8 / int'(DataW);
         end
       end
       // one behind another that waits for memory, and two at once: read

@@ -2414,7 +2414,7 @@ module rx_transport_tb
       len = 0;
     end
     if (p.opcode inside {8'h02, 8'h04, 8'h08, 8'h0a} && recv_too && $urandom() % 3 == 0) p.opcode += 8'd1;
-    else if (p.opcode inside {8'h02, 8'h04} && qps[q].qp_type == QpTypeRc && $urandom() % 4 == 0) begin
+    else if (p.opcode inside {8'h02, 8'h04} && qps[q].qp_type == QpTypeRc && $urandom() % 3 == 0) begin
       p.opcode = p.opcode == 8'h02 ? 8'h16 : 8'h17;
       p.rkey[0] = $urandom() % 32 == 0;
     end

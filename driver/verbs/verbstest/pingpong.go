@@ -25,9 +25,10 @@ type PingPong struct {
 	WR       func(*verbs.SendWR) // completes the work request of a one-way operation, may be nil
 	Progress func(rounds int)    // may be nil
 
-	busy [2]int // sends without completion
-	got  [2]int // receives completed
-	wcs  []verbs.WC
+	busy    [2]int // sends without completion
+	got     [2]int // receives completed
+	wcs     []verbs.WC
+	flushed error // of a work request, when nothing else has failed
 
 	start, checked simtime.Time // of the round; last look at the sender
 }
@@ -167,7 +168,14 @@ func (p *PingPong) poll(side int) error {
 	for i := range p.wcs[:n] {
 		wc := &p.wcs[i]
 		if err := wc.Err(); err != nil {
-			return err
+			if wc.Status != verbs.StatusWRFlushErr {
+				return err
+			}
+			// the receives of a QP may be flushed before the work request that brought it down has completed
+			if p.flushed == nil {
+				p.flushed = err
+			}
+			continue
 		}
 		if wc.Opcode == verbs.WCRecv {
 			p.got[side]++
@@ -181,6 +189,9 @@ func (p *PingPong) poll(side int) error {
 		}
 	}
 	if n == 0 && quiet {
+		if p.flushed != nil {
+			return p.flushed
+		}
 		return p.Pair.Sim.Engine.Next(simtime.Millisecond)
 	}
 	return nil
