@@ -20,7 +20,7 @@ type codec interface {
 // structures returns a new one of every layout, in the order of Layouts.
 func structures() []codec {
 	return []codec{&SGE{}, &AtomicOperands{}, &WQE{}, &CQE{}, &EQE{}, &MREntry{}, &CQContext{}, &EQContext{}, &QPContext{}, &AHEntry{}, &SRQContext{}, &CmdHeader{}, &RspHeader{},
-		&DeviceCaps{}, &RxVerdict{}}
+		&CtxMem{}, &DeviceCaps{}, &RxVerdict{}}
 }
 
 // leaves lists the numbers, bools and byte arrays of a struct in order.
@@ -200,9 +200,10 @@ func TestKnownBytes(t *testing.T) {
 func TestDoorbells(t *testing.T) {
 	require.Equal(t, uint64(0xbeef_00_123456), SQDoorbell{QPN: 0x123456, PI: 0xbeef}.Encode())
 	require.Equal(t, uint64(0xbeef_00_123456), SQDoorbell{QPN: 0xff123456, PI: 0xbeef}.Encode())
+	require.Equal(t, uint64(0xbeef_01_123456), SQDoorbell{QPN: 0x123456, Pushed: true, PI: 0xbeef}.Encode())
 	require.Equal(t, uint64(0x00_abcdef_03_000007), CQDoorbell{CQN: 7, Arm: true, ArmSolicited: true, CI: 0xabcdef}.Encode())
 	for range 100 {
-		q := SQDoorbell{QPN: rand.Uint32() & 0xffffff, PI: uint16(rand.Uint32())}
+		q := SQDoorbell{QPN: rand.Uint32() & 0xffffff, Pushed: rand.IntN(2) == 0, PI: uint16(rand.Uint32())}
 		require.Equal(t, q, DecodeSQDoorbell(q.Encode()))
 		r := RQDoorbell{QPN: rand.Uint32() & 0xffffff, PI: uint16(rand.Uint32())}
 		require.Equal(t, r, DecodeRQDoorbell(r.Encode()))
@@ -214,7 +215,7 @@ func TestDoorbells(t *testing.T) {
 		s := SRQDoorbell{SRQN: rand.Uint32() & 0xffffff, PI: uint16(rand.Uint32())}
 		require.Equal(t, s, DecodeSRQDoorbell(s.Encode()))
 	}
-	require.Len(t, Doorbells(), 5)
+	require.Len(t, Doorbells(), 6)
 }
 
 func TestRegisterValues(t *testing.T) {

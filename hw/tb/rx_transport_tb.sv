@@ -2598,6 +2598,12 @@ module rx_transport_tb
   endtask
 
   int per_packet_x100[3];
+  function automatic bit corners_missing();
+    return n_rnr < 100 || n_fault[1] < 20 || n_fault[2] < 10 || n_fault[4] < 20 || n_fault[6] < 3 || n_chg < 100 || n_bar < 50 || n_sq_flush < 50 || n_split < 200 || n_cqe < 1000 ||
+           n_flushed < 200 || n_uc < 1000 || n_uc_none < 20 || n_again < 20 || n_ud < 500 || n_raw < 20 || n_kept < 20 || seen_drop[14] < 10 || seen_drop[15] < 10 || seen_drop[16] < 10 ||
+           seen_drop[17] < 10;
+  endfunction
+
   initial begin
     for (int i = 0; i < int'(NumQp); i++) begin
       qps[i] = '0;
@@ -2608,14 +2614,13 @@ module rx_transport_tb
     rst_n = 1;
     sc.script();
     play();
-    for (int r = 0; r < rounds; r++) random_round(r);
+    // and more of them until every corner was seen
+    for (int r = 0; r < rounds || (r < rounds + 100 && corners_missing()); r++) random_round(r < rounds ? r : r - rounds);
 
     for (int i = 0; i < 14; i++) begin
       if (seen_drop[i] < 4) $fatal(1, "drop %0d: seen %0d", i, seen_drop[i]);
     end
-    if (n_rnr < 100 || n_fault[1] < 20 || n_fault[2] < 10 || n_fault[4] < 20 || n_fault[6] < 3 || n_chg != want_chg || n_chg < 100 || n_bar < 50 || n_sq_flush < 50 || n_split < 200 || n_cqe < 1000 ||
-        n_flushed < 200 || n_uc < 1000 || n_uc_none < 20 || n_again < 20 || n_ud < 500 || n_raw < 20 || n_kept < 20 || seen_drop[14] < 10 || seen_drop[15] < 10 || seen_drop[16] < 10 ||
-        seen_drop[17] < 10) begin
+    if (corners_missing() || n_chg != want_chg) begin
       $display("UC %0d, without receive %0d, again %0d, UD %0d, raw %0d, kept %0d, drops %0d %0d %0d %0d", n_uc, n_uc_none, n_again, n_ud,
                n_raw, n_kept, seen_drop[14], seen_drop[15], seen_drop[16], seen_drop[17]);
       $display("keys %0d of %0d, refused %0d, barriers %0d", n_chg, want_chg, n_fault[6], n_bar);
