@@ -230,6 +230,7 @@ module eq_writer_tb #(
     for (int n = 0; n < 80000; n++) begin
       @(negedge clk);
       u_wr.u_mem.stall = (n / 10000) % 2 == 0 ? 30 : 85;
+      u_wr.u_mem.freeze_w = n % 4000 >= 3800;   // many writes open
       if (comp_acc) comp_valid = 0;
       if (!comp_valid && ($urandom() % 6) == 0) begin
         r = int'($urandom() % NumRing);
@@ -255,6 +256,7 @@ module eq_writer_tb #(
         db_arm = ($urandom() % 2) == 0;
       end
     end
+    u_wr.u_mem.freeze_w = 0;
     while (comp_valid || src_valid != 0 || db_valid) begin
       @(negedge clk);
       if (comp_acc) comp_valid = 0;
