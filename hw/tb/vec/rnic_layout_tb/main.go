@@ -22,7 +22,7 @@ type codec interface {
 // structures returns a new one of every layout, in the order of regs.Layouts.
 func structures() []codec {
 	return []codec{&regs.SGE{}, &regs.AtomicOperands{}, &regs.WQE{}, &regs.CQE{}, &regs.EQE{}, &regs.MREntry{}, &regs.CQContext{}, &regs.EQContext{}, &regs.QPContext{}, &regs.AHEntry{}, &regs.SRQContext{},
-		&regs.CmdHeader{}, &regs.RspHeader{}, &regs.DeviceCaps{}, &regs.RxVerdict{}}
+		&regs.CmdHeader{}, &regs.RspHeader{}, &regs.CtxMem{}, &regs.DeviceCaps{}, &regs.RxVerdict{}}
 }
 
 // fill sets the fields from next, which is told their widths in order, and returns their values as hexadecimal digits.
