@@ -228,7 +228,8 @@ func (qp *QP) post(wr *SendWR) error {
 	if qp.closed {
 		return &Error{Verb: verb, Attr: "QP", Got: qp.qpn, Err: ErrClosed}
 	}
-	if qp.state != StateRTS {
+	// in SQD they wait (IBTA 10.3.1.5)
+	if qp.state != StateRTS && qp.state != StateSQD {
 		return &Error{Verb: verb, Attr: "QP state", Got: qp.state, Limit: StateRTS, Err: ErrState, Hint: "move the QP to RTS with Modify or Connect"}
 	}
 	switch wr.Opcode {
@@ -542,6 +543,10 @@ func (qp *QP) Modify(attr QPAttr) error {
 		qp.pi, qp.ci = 0, 0
 		qp.epoch++
 		qp.recv.pi, qp.recv.ci = 0, 0
+	}
+	if from == StateSQD && to == StateRTS {
+		// the doorbell sets the queue going again
+		qp.pd.dev.db.Store64(regs.SQDoorbellOffset, regs.SQDoorbell{QPN: qp.qpn, PI: qp.pi}.Encode())
 	}
 	return nil
 }
