@@ -304,8 +304,7 @@ func (s *soak) live(sp *soakPair) {
 			continue
 		}
 		s.ok(q.qp.Connect(q.peer.qp.Local(psn[1-i]), verbs.ConnectConfig{PathMTU: sp.mtu, PSN: psn[i], Timeout: verbs.Of(uint8(6)),
-			Access: verbs.AccessRemoteWrite | verbs.AccessRemoteRead | verbs.AccessRemoteAtomic, MaxRdAtomic: verbs.Of(uint8(1 + s.rng.IntN(q.dev.Dev.Attr().MaxQPInitRdAtom))),
-			NoFlowControl: s.rng.IntN(2) == 0}))
+			Access: verbs.AccessRemoteWrite | verbs.AccessRemoteRead | verbs.AccessRemoteAtomic, MaxRdAtomic: verbs.Of(uint8(1 + s.rng.IntN(q.dev.Dev.Attr().MaxQPInitRdAtom)))}))
 	}
 	for _, q := range sp.ends() {
 		for _, w := range q.ways {
