@@ -389,6 +389,9 @@ type QPAttr struct {
 	// PKeyIndex names the partition by its place in Config.PKeys; packets go out with that P_Key, and those that come in must
 	// be of the partition, from a full member if this port is a limited one (IBTA 10.9.3). nil in RESET to INIT: 0.
 	PKeyIndex *int
+	// SQDNotify, with State SQD, asks for EventSQDrained when everything that was begun is complete. Corresponds to
+	// en_sqd_async_notify.
+	SQDNotify *bool
 }
 
 // Of gives a pointer to v, for the fields of QPAttr.
@@ -410,15 +413,16 @@ const (
 	attrMaxDestRdAtomic
 	attrQKey
 	attrPKeyIndex
+	attrSQDNotify
 )
 
 var attrNames = [...]string{"Access", "PathMTU", "DestQPN", "RQPSN", "SQPSN", "AH", "MinRNRTimer", "Timeout",
-	"RetryCnt", "RNRRetry", "MaxRdAtomic", "MaxDestRdAtomic", "QKey", "PKeyIndex"}
+	"RetryCnt", "RNRRetry", "MaxRdAtomic", "MaxDestRdAtomic", "QKey", "PKeyIndex", "SQDNotify"}
 
 func (a *QPAttr) mask() (m uint) {
 	for i, set := range [...]bool{a.Access != nil, a.PathMTU != nil, a.DestQPN != nil, a.RQPSN != nil, a.SQPSN != nil,
 		a.AH != nil, a.MinRNRTimer != nil, a.Timeout != nil, a.RetryCnt != nil, a.RNRRetry != nil,
-		a.MaxRdAtomic != nil, a.MaxDestRdAtomic != nil, a.QKey != nil, a.PKeyIndex != nil} {
+		a.MaxRdAtomic != nil, a.MaxDestRdAtomic != nil, a.QKey != nil, a.PKeyIndex != nil, a.SQDNotify != nil} {
 		if set {
 			m |= 1 << i
 		}
@@ -447,6 +451,9 @@ type transitionTable map[transition]struct{ required, optional uint }
 
 var transitionsOf = map[QPType]transitionTable{TypeRC: rcTransitions, TypeUC: ucTransitions, TypeUD: udTransitions, TypeRawPacket: rawTransitions}
 
+// attrDrained may change in SQD on connections.
+const attrDrained = attrAccess | attrAH
+
 var rcTransitions = transitionTable{
 	{StateReset, StateInit}: {attrAccess, attrPKeyIndex},
 	{StateInit, StateInit}:  {0, attrAccess | attrPKeyIndex},
@@ -455,8 +462,9 @@ var rcTransitions = transitionTable{
 	{StateRTR, StateRTS}: {attrSQPSN | attrTimeout | attrRetryCnt | attrRNRRetry | attrMaxRdAtomic,
 		attrAccess | attrMinRNRTimer},
 	{StateRTS, StateRTS}: {0, attrAccess | attrMinRNRTimer},
-	{StateRTS, StateSQD}: {0, 0},
-	{StateSQD, StateRTS}: {0, attrAccess | attrMinRNRTimer},
+	{StateRTS, StateSQD}: {0, attrAccess | attrMinRNRTimer | attrSQDNotify},
+	{StateSQD, StateSQD}: {0, attrDrained | attrTimeout | attrRetryCnt | attrRNRRetry | attrMaxRdAtomic | attrMinRNRTimer | attrSQDNotify},
+	{StateSQD, StateRTS}: {0, attrDrained | attrTimeout | attrRetryCnt | attrRNRRetry | attrMaxRdAtomic | attrMinRNRTimer},
 }
 
 var ucTransitions = transitionTable{
@@ -465,8 +473,9 @@ var ucTransitions = transitionTable{
 	{StateInit, StateRTR}:   {attrPathMTU | attrDestQPN | attrRQPSN | attrAH, attrAccess},
 	{StateRTR, StateRTS}:    {attrSQPSN, attrAccess},
 	{StateRTS, StateRTS}:    {0, attrAccess},
-	{StateRTS, StateSQD}:    {0, 0},
-	{StateSQD, StateRTS}:    {0, attrAccess},
+	{StateRTS, StateSQD}:    {0, attrAccess | attrSQDNotify},
+	{StateSQD, StateSQD}:    {0, attrDrained | attrSQDNotify},
+	{StateSQD, StateRTS}:    {0, attrDrained},
 }
 
 var udTransitions = transitionTable{
@@ -475,7 +484,8 @@ var udTransitions = transitionTable{
 	{StateInit, StateRTR}:   {0, attrQKey | attrPathMTU},
 	{StateRTR, StateRTS}:    {attrSQPSN, attrQKey},
 	{StateRTS, StateRTS}:    {0, attrQKey},
-	{StateRTS, StateSQD}:    {0, 0},
+	{StateRTS, StateSQD}:    {0, attrQKey | attrSQDNotify},
+	{StateSQD, StateSQD}:    {0, attrQKey | attrSQDNotify},
 	{StateSQD, StateRTS}:    {0, attrQKey},
 }
 
@@ -483,7 +493,8 @@ var rawTransitions = transitionTable{
 	{StateReset, StateInit}: {},
 	{StateInit, StateRTR}:   {},
 	{StateRTR, StateRTS}:    {},
-	{StateRTS, StateSQD}:    {},
+	{StateRTS, StateSQD}:    {0, attrSQDNotify},
+	{StateSQD, StateSQD}:    {0, attrSQDNotify},
 	{StateSQD, StateRTS}:    {},
 }
 
@@ -533,6 +544,7 @@ func (qp *QP) Modify(attr QPAttr) error {
 		}
 	}
 	qp.ctx.State = regs.QPState(to)
+	qp.ctx.SQDEvent = attr.SQDNotify != nil && *attr.SQDNotify
 	if err := qp.command(verb, regs.CmdOpcodeModifyQP); err != nil {
 		qp.ctx = old
 		return err
@@ -738,6 +750,7 @@ type QPInfo struct {
 	DoneWQE     uint16 // WQEs completed
 	PostedRecv  uint16 // receive producer index last rung
 	DoneRecv    uint16 // receive WQEs taken for a message or flushed
+	SQDraining  bool   // in SQD, and something that was begun is not complete
 }
 
 // Query asks the device. Corresponds to ibv_query_qp(3).
@@ -755,7 +768,8 @@ func (qp *QP) Query() (QPInfo, error) {
 	c.Unmarshal(body[:])
 	qp.state = QPState(c.State)
 	return QPInfo{State: qp.state, NextPSN: c.NextPSN, UnackedPSN: c.UnaPSN, ExpectedPSN: c.ExpectedPSN, MSN: c.MSN,
-		PostedWQE: c.SQPI, NextWQE: c.SQNext, DoneWQE: c.SQCI, PostedRecv: c.RQPI, DoneRecv: c.RQCI}, nil
+		PostedWQE: c.SQPI, NextWQE: c.SQNext, DoneWQE: c.SQCI, PostedRecv: c.RQPI, DoneRecv: c.RQCI,
+		SQDraining: c.SQDraining}, nil
 }
 
 // Close destroys the QP; unpolled completions of it are discarded. When it returns, the NIC no longer
