@@ -389,9 +389,6 @@ type QPAttr struct {
 	// PKeyIndex names the partition by its place in Config.PKeys; packets go out with that P_Key, and those that come in must
 	// be of the partition, from a full member if this port is a limited one (IBTA 10.9.3). nil in RESET to INIT: 0.
 	PKeyIndex *int
-	// SQDNotify, with State SQD, asks for EventSQDrained when everything that was begun is complete. Corresponds to
-	// en_sqd_async_notify.
-	SQDNotify *bool
 }
 
 // Of gives a pointer to v, for the fields of QPAttr.
@@ -413,16 +410,15 @@ const (
 	attrMaxDestRdAtomic
 	attrQKey
 	attrPKeyIndex
-	attrSQDNotify
 )
 
 var attrNames = [...]string{"Access", "PathMTU", "DestQPN", "RQPSN", "SQPSN", "AH", "MinRNRTimer", "Timeout",
-	"RetryCnt", "RNRRetry", "MaxRdAtomic", "MaxDestRdAtomic", "QKey", "PKeyIndex", "SQDNotify"}
+	"RetryCnt", "RNRRetry", "MaxRdAtomic", "MaxDestRdAtomic", "QKey", "PKeyIndex"}
 
 func (a *QPAttr) mask() (m uint) {
 	for i, set := range [...]bool{a.Access != nil, a.PathMTU != nil, a.DestQPN != nil, a.RQPSN != nil, a.SQPSN != nil,
 		a.AH != nil, a.MinRNRTimer != nil, a.Timeout != nil, a.RetryCnt != nil, a.RNRRetry != nil,
-		a.MaxRdAtomic != nil, a.MaxDestRdAtomic != nil, a.QKey != nil, a.PKeyIndex != nil, a.SQDNotify != nil} {
+		a.MaxRdAtomic != nil, a.MaxDestRdAtomic != nil, a.QKey != nil, a.PKeyIndex != nil} {
 		if set {
 			m |= 1 << i
 		}
@@ -451,9 +447,6 @@ type transitionTable map[transition]struct{ required, optional uint }
 
 var transitionsOf = map[QPType]transitionTable{TypeRC: rcTransitions, TypeUC: ucTransitions, TypeUD: udTransitions, TypeRawPacket: rawTransitions}
 
-// attrDrained may change in SQD on connections.
-const attrDrained = attrAccess | attrAH
-
 var rcTransitions = transitionTable{
 	{StateReset, StateInit}: {attrAccess, attrPKeyIndex},
 	{StateInit, StateInit}:  {0, attrAccess | attrPKeyIndex},
@@ -462,9 +455,8 @@ var rcTransitions = transitionTable{
 	{StateRTR, StateRTS}: {attrSQPSN | attrTimeout | attrRetryCnt | attrRNRRetry | attrMaxRdAtomic,
 		attrAccess | attrMinRNRTimer},
 	{StateRTS, StateRTS}: {0, attrAccess | attrMinRNRTimer},
-	{StateRTS, StateSQD}: {0, attrAccess | attrMinRNRTimer | attrSQDNotify},
-	{StateSQD, StateSQD}: {0, attrDrained | attrTimeout | attrRetryCnt | attrRNRRetry | attrMaxRdAtomic | attrMinRNRTimer | attrSQDNotify},
-	{StateSQD, StateRTS}: {0, attrDrained | attrTimeout | attrRetryCnt | attrRNRRetry | attrMaxRdAtomic | attrMinRNRTimer},
+	{StateRTS, StateSQD}: {0, 0},
+	{StateSQD, StateRTS}: {0, attrAccess | attrMinRNRTimer},
 }
 
 var ucTransitions = transitionTable{
@@ -473,9 +465,8 @@ var ucTransitions = transitionTable{
 	{StateInit, StateRTR}:   {attrPathMTU | attrDestQPN | attrRQPSN | attrAH, attrAccess},
 	{StateRTR, StateRTS}:    {attrSQPSN, attrAccess},
 	{StateRTS, StateRTS}:    {0, attrAccess},
-	{StateRTS, StateSQD}:    {0, attrAccess | attrSQDNotify},
-	{StateSQD, StateSQD}:    {0, attrDrained | attrSQDNotify},
-	{StateSQD, StateRTS}:    {0, attrDrained},
+	{StateRTS, StateSQD}:    {0, 0},
+	{StateSQD, StateRTS}:    {0, attrAccess},
 }
 
 var udTransitions = transitionTable{
@@ -484,8 +475,7 @@ var udTransitions = transitionTable{
 	{StateInit, StateRTR}:   {0, attrQKey | attrPathMTU},
 	{StateRTR, StateRTS}:    {attrSQPSN, attrQKey},
 	{StateRTS, StateRTS}:    {0, attrQKey},
-	{StateRTS, StateSQD}:    {0, attrQKey | attrSQDNotify},
-	{StateSQD, StateSQD}:    {0, attrQKey | attrSQDNotify},
+	{StateRTS, StateSQD}:    {0, 0},
 	{StateSQD, StateRTS}:    {0, attrQKey},
 }
 
@@ -493,8 +483,7 @@ var rawTransitions = transitionTable{
 	{StateReset, StateInit}: {},
 	{StateInit, StateRTR}:   {},
 	{StateRTR, StateRTS}:    {},
-	{StateRTS, StateSQD}:    {0, attrSQDNotify},
-	{StateSQD, StateSQD}:    {0, attrSQDNotify},
+	{StateRTS, StateSQD}:    {},
 	{StateSQD, StateRTS}:    {},
 }
 
@@ -544,7 +533,6 @@ func (qp *QP) Modify(attr QPAttr) error {
 		}
 	}
 	qp.ctx.State = regs.QPState(to)
-	qp.ctx.SQDEvent = attr.SQDNotify != nil && *attr.SQDNotify
 	if err := qp.command(verb, regs.CmdOpcodeModifyQP); err != nil {
 		qp.ctx = old
 		return err
@@ -750,7 +738,6 @@ type QPInfo struct {
 	DoneWQE     uint16 // WQEs completed
 	PostedRecv  uint16 // receive producer index last rung
 	DoneRecv    uint16 // receive WQEs taken for a message or flushed
-	SQDraining  bool   // in SQD, and something that was begun is not complete
 }
 
 // Query asks the device. Corresponds to ibv_query_qp(3).
@@ -768,8 +755,7 @@ func (qp *QP) Query() (QPInfo, error) {
 	c.Unmarshal(body[:])
 	qp.state = QPState(c.State)
 	return QPInfo{State: qp.state, NextPSN: c.NextPSN, UnackedPSN: c.UnaPSN, ExpectedPSN: c.ExpectedPSN, MSN: c.MSN,
-		PostedWQE: c.SQPI, NextWQE: c.SQNext, DoneWQE: c.SQCI, PostedRecv: c.RQPI, DoneRecv: c.RQCI,
-		SQDraining: c.SQDraining}, nil
+		PostedWQE: c.SQPI, NextWQE: c.SQNext, DoneWQE: c.SQCI, PostedRecv: c.RQPI, DoneRecv: c.RQCI}, nil
 }
 
 // Close destroys the QP; unpolled completions of it are discarded. When it returns, the NIC no longer

@@ -17,9 +17,6 @@
 // A response of a READ or atomic is an acknowledge too (AckResponse); one that cannot be used fails its WQE (AckLocal).
 // Something behind a response that is missing is a sequence NAK of that one (AckImplied, IBTA 9.7.5.1.3).
 //
-// A QP in SQD (sqd_*) that is to tell when it is drained does so, behind its CQEs, at the end of the first job that leaves nothing of
-// what was begun incomplete; the command itself is such a job.
-//
 // State per QP: una (oldest unacknowledged PSN), ci (WQEs completed), base (first PSN of WQE ci), err. The
 // messages in flight live in one RAM, 2^LogInflight per QP, written by the segmenter; those below max_next count,
 // wherever the sending position is. Positions change in state RunSync only, in which nobody sends.
@@ -69,12 +66,6 @@ module completer
   output psn_t       adm_una_o,
   output wqe_idx_t   adm_ci_o,
   output logic       adm_err_o,
-  // SQD: tell by a cqe_o with `drained` when all that was begun is complete; draining_o: it is not, of adm_qp_i
-  output logic       draining_o,
-  input  logic       sqd_valid_i,
-  input  logic       sqd_notify_i,
-  input  logic       sqd_end_i,
-  output logic       sqd_busy_o,         // the command has not been looked at
   // look-ups by others
   input  qp_idx_t    seg_qp_i,
   output psn_t       seg_una_o,
@@ -204,26 +195,20 @@ module completer
   logic sel_valid_q, wait_valid_q, job_valid_q;
   logic pick_ready, pick_valid, other_turn_q, take_other, other_valid;
   logic job_take;
-  // SQD: QPs that are to tell that they are drained; the command for this one was not looked at yet
-  logic [NumQp-1:0] notify_q;
-  logic check_q, check_pop, tell;
-  qp_idx_t check_qp_q;
   qp_state_e job_state_q;
   cq_idx_t job_cqn_q;
   logic [2:0] job_mtu_q, job_retry_cnt_q, job_rnr_retry_q;
   logic [4:0] job_timeout_q;
 
   assign pick_ready = !sel_valid_q || (qpc_req_valid_o && qpc_req_ready_i);
-  assign other_valid = err_valid_i || flush_any || exp_valid_i || check_q || kick_valid_i;
+  assign other_valid = err_valid_i || flush_any || exp_valid_i || kick_valid_i;
   assign take_other = other_valid && (other_turn_q || !ackrx_valid_i);
   assign pick_valid = pick_ready && (other_valid || ackrx_valid_i);
   assign ackrx_ready_o = pick_ready && !take_other;
   assign err_ready_o = pick_ready && take_other;
   assign flush_pop = pick_ready && take_other && !err_valid_i && flush_any;
   assign exp_ready_o = pick_ready && take_other && !err_valid_i && !flush_any;
-  assign check_pop = pick_ready && take_other && !err_valid_i && !flush_any && !exp_valid_i && check_q;
-  assign kick_ready_o = pick_ready && take_other && !err_valid_i && !flush_any && !exp_valid_i && !check_q;
-  assign sqd_busy_o = check_q;
+  assign kick_ready_o = pick_ready && take_other && !err_valid_i && !flush_any && !exp_valid_i;
 
   always_comb begin
     pick = '0;
@@ -242,7 +227,7 @@ module completer
       pick.qp = exp_idx_i;
     end else begin
       pick.kind = JobKick;
-      pick.qp = check_q ? check_qp_q : kick_idx_i;
+      pick.qp = kick_idx_i;
     end
   end
 
@@ -375,7 +360,7 @@ module completer
   logic cqe_free, pop, cqe_push, cqe_want, step, have_d, job_end, wake_push, err_set, own_err;
   logic acked, good, bad, at_target;
   logic [7:0] cqe_status, cqe_opcode;
-  logic sync, behind, begun;
+  logic sync, behind;
   wqe_idx_t ahead;
 
   assign cqe_free = !cqe_valid_q || cqe_ready_i;
@@ -423,11 +408,7 @@ module completer
   assign rd_num_o = rd_done_i[LogMaxRd-1:0] + LogMaxRd'(rd_pop_o);
 
   // ---- the sending position ----------------------------------------------------------------------------------
-  // something was sent that is not acknowledged, or belongs to a WQE that is not complete
-  assign begun = ci != sent_i.max_next || una != sent_i.max_psn || una != base_mem[qp];
-  assign draining_o = begun;
-  assign tell = state_q == RunSync && notify_q[qp] && !begun;
-  assign sync = state_q == RunSync && !hold_i && !wake_valid_q && (!tell || cqe_free);
+  assign sync = state_q == RunSync && !hold_i && !wake_valid_q;
   assign ahead = ci_q - sent_i.next;
   // completed WQEs may be NOPs behind the last packet: the PSN alone does not tell
   assign behind = psn_gt(una, sent_i.psn) || (ahead != '0 && !ahead[15]);
@@ -505,8 +486,6 @@ module completer
     if (!rst_ni) begin
       state_q <= RunIdle;
       err_q <= '0;
-      notify_q <= '0;
-      check_q <= 1'b0;
       fated_q <= '0;
       wake_valid_q <= 1'b0;
       cqe_valid_q <= 1'b0;
@@ -523,14 +502,7 @@ module completer
       if (wake_ready_i) wake_valid_q <= 1'b0;
       if (wake_push) wake_valid_q <= 1'b1;
       if (cqe_ready_i) cqe_valid_q <= 1'b0;
-      if (cqe_push || (sync && tell)) cqe_valid_q <= 1'b1;
-      if (check_pop) check_q <= 1'b0;
-      if (sqd_valid_i) begin
-        notify_q[qp] <= sqd_notify_i;
-        check_q <= 1'b1;
-      end else if (sqd_end_i || (sync && tell)) begin
-        notify_q[qp] <= 1'b0;
-      end
+      if (cqe_push) cqe_valid_q <= 1'b1;
       if (qp_err_ready_i) qp_err_valid_q <= 1'b0;
       if (own_err) qp_err_valid_q <= 1'b1;
       ev_ack_o <= job_take && job_q.kind == JobAck && live && ack_ok && job_q.src == AckPacket && !job_q.own;
@@ -570,8 +542,6 @@ module completer
     if (wake_push) wake_qp_q <= run_q.qp;
     if (own_err) qp_err_qp_q <= run_q.qp;
     if (fate_we) fate_mem[qp] <= fate_new;
-    if (sqd_valid_i) check_qp_q <= qp;
-    if (sync && tell) cqe_q <= '{cqn: cqn_q, qp: run_q.qp, last_wqe: 1'b1, drained: 1'b1, default: '0};
     if (cqe_push) begin
       cqe_q <= '{cqn: cqn_q, index: ci_q, opcode: cqe_opcode, status: cqe_status, qp: run_q.qp,
                  syndrome: at_target ? fate.syndrome : 8'd0,
@@ -587,7 +557,7 @@ module completer
   assign qp_err_valid_o = qp_err_valid_q;
   assign qp_err_idx_o = qp_err_qp_q;
   assign jobs_o = 3'(sel_valid_q) + 3'(wait_valid_q) + 3'(job_valid_q) + 3'(state_q != RunIdle);
-  assign idle_o = jobs_o == '0 && !wake_valid_q && !cqe_valid_q && !qp_err_valid_q && !flush_any && !check_q;
+  assign idle_o = jobs_o == '0 && !wake_valid_q && !cqe_valid_q && !qp_err_valid_q && !flush_any;
 
   // each QP is in the flush queue at most once, so there is always room
   logic unused;

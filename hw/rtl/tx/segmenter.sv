@@ -13,9 +13,6 @@
 // Local invalidate and bind change the MR table when their turn comes, once: sent again, they are passed over with the result
 // that they had. An invalidate ends when what peers were allowed to write before is in memory.
 //
-// In SQD (sqd_i, IBTA 10.3.1.5) only what was begun goes on, also again after a loss; a message that was not begun stops the turn like a
-// closed window.
-//
 // The completer may set a QP's place back or forward in any cycle of its (sync_i, rst_valid_i); a message of that QP
 // that is being cut is then given up behind its current packet and fetched again. Inline data (at most one
 // packet) leave on the inl stream with the packet.
@@ -57,7 +54,6 @@ module segmenter
   // look-ups for the QP at work
   output qp_idx_t     qp_o,
   output turn_t       turn_o,
-  input  logic        sqd_i,
   input  gen_t        gen_i,
   input  logic        paused_i,
   input  psn_t        una_i,
@@ -196,7 +192,7 @@ module segmenter
   psn_t win_psn;             // where the window begins
   logic [23:0] outstanding, outstanding_next, n_psn;
   logic [15:0] window;
-  logic closed, quantum_over, is_rd, wait_rts;
+  logic closed, quantum_over, is_rd;
   rd_num_t rd_out;
   logic [16:0] quantum;
   assign window = window_i == '0 ? 16'd1 : window_i;
@@ -206,9 +202,7 @@ module segmenter
   assign outstanding = st.psn - win_psn;
   assign outstanding_next = outstanding + 1'b1;
   // A window made smaller meanwhile does not strand a QP: one packet that asks for an acknowledge still goes.
-  // nothing of the next WQE was ever sent
-  assign wait_rts = sqd_i && st.next == st.max_next && st.off == '0 && st.psn == st.max_psn;
-  assign closed = wait_rts || (outstanding >= 24'(window) && st.ack_req) || (m_q.fence && st.off == '0 && rd_out != '0) ||
+  assign closed = (outstanding >= 24'(window) && st.ack_req) || (m_q.fence && st.off == '0 && rd_out != '0) ||
                   (is_rd && (rd_out >= m_q.max_rd || (rd_out != '0 && st.psn - una_i + n_psn > MaxRdDistance)));
   assign quantum = 17'd1 << quantum_log_i;
   assign quantum_over = used_q >= quantum && others_i;
@@ -308,7 +302,7 @@ module segmenter
   assign stop_closed_o = closed;
   assign stopped = stop_valid_o && stop_ready_i;
   assign again_valid_o = state_q == SegAgain;
-  assign ev_window_o = stopped && closed && !wait_rts;
+  assign ev_window_o = stopped && closed;
   assign kick_valid_o = state_q == SegLocal && !stall && !killed_q;
   assign local_done = kick_valid_o && kick_ready_i;
   // the QP failed or was set to another place meanwhile
@@ -431,8 +425,7 @@ module segmenter
         SegIdle: if (fresh) begin
           turn_q <= msg_i.turn;
           if (msg_i.turn != turn_q) used_q <= '0;
-          if (wait_rts) state_q <= SegPacket;
-          else if (msg_i.kind == MsgBad || overrun) state_q <= SegLocal;
+          if (msg_i.kind == MsgBad || overrun) state_q <= SegLocal;
           else if (msg_i.kind == MsgPackets)
             state_q <= st.off == '0 || op_is_rd(msg_i.op) ? SegPacket : SegSeek;
           else if (msg_i.fence) state_q <= SegPacket;
@@ -442,7 +435,7 @@ module segmenter
         SegPacket: begin
           if (drop) state_q <= SegIdle;
           else if (!stall && (closed || quantum_over)) state_q <= SegStop;
-          else if (!stall && m_q.kind != MsgPackets) state_q <= m_q.kind == MsgChange ? SegChange : SegLocal;
+          else if (!stall && m_q.kind != MsgPackets) state_q <= m_q.kind == MsgNop ? SegLocal : SegChange;
           else if (send) begin
             if (!used_q[16]) used_q <= used_d;
             if (!pkt_whole) state_q <= SegFragment;
