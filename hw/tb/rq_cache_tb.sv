@@ -36,7 +36,7 @@ module rq_cache_tb
   logic [7:0] ar_len;
   logic [DataW-1:0] r_data = '0;
   logic req_valid = 0, req_ready, rsp_valid, flush_valid, flush_ready = 0;
-  rq_req_t req, ask;
+  rq_req_t req;
   rq_rsp_t rsp;
   rq_flush_t flush;
   logic adm_valid = 0, adm_ready, adm_init = 0, adm_rsp_valid, drain = 0, drain_done, idle;
@@ -444,12 +444,11 @@ module rq_cache_tb
     end else if (!req_busy && int'($urandom() % 100) < percent) begin
       rq_i = int'($urandom() % NQ);
       if (state[rq_i] != QpReset) begin
-        ask.qp = qp_idx_t'(qp_of(rq_i));
-        ask.has_srq = rq_i >= NO;
-        ask.srqn = srq_idx_t'(ask.has_srq ? srqn_of(ring_of(rq_i)) : int'($urandom() % 64));
-        ask.start = !open[rq_i] || $urandom() % 4 == 0;
-        ask.last = $urandom() % 3 != 0;
-        req = ask;  // in one piece: Verilator 5.006 does not see parts
+        req.qp = qp_idx_t'(qp_of(rq_i));
+        req.has_srq = rq_i >= NO;
+        req.srqn = srq_idx_t'(req.has_srq ? srqn_of(ring_of(rq_i)) : int'($urandom() % 64));
+        req.start = !open[rq_i] || $urandom() % 4 == 0;
+        req.last = $urandom() % 3 != 0;
         none_ok = next[ring_of(rq_i)] == hw_pi[ring_of(rq_i)] || cycle - db_cycle[ring_of(rq_i)] < 200;
         req_valid = 1;
         req_busy = 1;

@@ -173,13 +173,11 @@ func (s *Stream) begin() error {
 	}
 	n := min(s.total, 1<<20)
 	if s.receives() {
-		wrs := make([]verbs.RecvWR, RecvDepth(s.Depth))
-		for i := range wrs {
-			wrs[i] = s.recv()
-		}
 		for _, qp := range s.Peers {
-			if _, err := qp.PostRecv(wrs...); err != nil {
-				return err
+			for range RecvDepth(s.Depth) {
+				if err := s.postRecv(qp); err != nil {
+					return err
+				}
 			}
 		}
 		// the NIC fetches them before the first message comes, as it would between two programs
@@ -209,8 +207,9 @@ func (s *Stream) busy() bool { return s.done < s.next || s.posting() }
 // RecvDepth is the number of receives that a QP of a stream of this depth needs.
 func RecvDepth(depth int) int { return 2 * depth }
 
-func (s *Stream) recv() verbs.RecvWR {
-	return verbs.RecvWR{SGEs: []verbs.SGE{s.Dst.SGE(0, min(s.Message, s.Bytes))}}
+func (s *Stream) postRecv(qp *verbs.QP) error {
+	_, err := qp.PostRecv(verbs.RecvWR{SGEs: []verbs.SGE{s.Dst.SGE(0, min(s.Message, s.Bytes))}})
+	return err
 }
 
 func (s *Stream) post() error {
@@ -277,8 +276,7 @@ func (s *Stream) received(wc *verbs.WC) error {
 	}
 	for _, qp := range s.Peers {
 		if qp.QPN() == wc.QPN {
-			_, err := qp.PostRecv(s.recv())
-			return err
+			return s.postRecv(qp)
 		}
 	}
 	return nil

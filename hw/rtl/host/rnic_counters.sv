@@ -65,13 +65,6 @@ module rnic_counters
   input  logic                       ev_implied_i,
   input  logic                       ev_dup_rsp_i,
   input  logic                       ev_ghost_rsp_i,
-  // flow control
-  input  logic [7:0]                 ev_rx_pause_i,
-  input  logic [7:0]                 ev_tx_pause_i,
-  input  logic                       ev_storm_warning_i,
-  input  logic                       ev_storm_error_i,
-  input  logic                       ev_pause_ignored_i,
-  input  logic                       ev_stall_pause_i,
   // host
   input  logic                       ev_cqe_i,
   input  logic                       ev_cqe_lost_i,
@@ -234,14 +227,6 @@ module rnic_counters
       if (ev_mr_i.evict) q.mr_cache_evict.count <= q.mr_cache_evict.count + 64'd1;
       if (ev_mr_i.writeback) q.mr_cache_writeback.count <= q.mr_cache_writeback.count + 64'd1;
       if (ev_mr_i.stall) q.mr_cache_stall.count <= q.mr_cache_stall.count + 64'd1;
-      for (int i = 0; i < 8; i++) begin
-        if (ev_rx_pause_i[i]) q.rx_prio_pause[i].count <= q.rx_prio_pause[i].count + 64'd1;
-        if (ev_tx_pause_i[i]) q.tx_prio_pause[i].count <= q.tx_prio_pause[i].count + 64'd1;
-      end
-      if (ev_storm_warning_i) q.tx_pause_storm_warning_events.count <= q.tx_pause_storm_warning_events.count + 64'd1;
-      if (ev_storm_error_i) q.tx_pause_storm_error_events.count <= q.tx_pause_storm_error_events.count + 64'd1;
-      if (ev_pause_ignored_i) q.rx_pause_storm_events.count <= q.rx_pause_storm_events.count + 64'd1;
-      if (ev_stall_pause_i) q.stall_tx_pause.count <= q.stall_tx_pause.count + 64'd1;
 
       if (ev_cqe_i) q.cqe_written.count <= q.cqe_written.count + 64'd1;
       if (ev_cqe_lost_i) q.cqe_overrun.count <= q.cqe_overrun.count + 64'd1;
