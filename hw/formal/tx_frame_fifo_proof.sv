@@ -43,7 +43,7 @@ module tx_frame_fifo_proof #(
     .clk_i, .rst_ni, .valid_i(tx_valid), .ready_i(tx_ready_i), .data_i(tx_data), .keep_i(tx_keep), .last_i(tx_last),
     .user_i(1'b0));
 
-  logic first_q = 1'b1, marked_q, mark_last_q, raw_q;
+  logic first_q = 1'b1, marked_q, mark_last_q, mark_raw_q, raw_q;
   logic [CountW-1:0] held_q, frame_q, ahead_q, frames_q;   // beats held; of these of the frame that comes in; before the
   logic [DataW-1:0] mark_data_q;                           // marked one; frames held whole
   logic [LaneW:0] mark_cnt_q;
@@ -51,6 +51,9 @@ module tx_frame_fifo_proof #(
   assign push = in_valid_i && in_ready;
   assign pop = tx_valid && tx_ready_i;
   assign back = push && in_last_i && in_abort_i;
+
+  logic [DataW-1:0] lanes;         // those of TKEEP
+  always_comb for (int i = 0; i < int'(NumB); i++) lanes[8*i+:8] = {8{tx_keep[i]}};
 
   always_ff @(posedge clk_i) begin
     first_q <= 1'b0;
@@ -79,6 +82,7 @@ module tx_frame_fifo_proof #(
         marked_q <= 1'b1;
         ahead_q <= held_q - CountW'(pop);
         mark_data_q <= in_data_i;
+        mark_raw_q <= in_raw_i;
         mark_cnt_q <= in_cnt_i;
         mark_last_q <= in_last_i;
       end else if (marked_q) begin
@@ -91,6 +95,8 @@ module tx_frame_fifo_proof #(
         if (marked_q && ahead_q == '0) begin
           mark_last: assert (tx_last == mark_last_q);
           mark_bytes: assert (tx_keep == ~({NumB{1'b1}} << mark_cnt_q));
+          // the ICRC is written into frames that are not raw
+          mark_data: assert (!mark_raw_q || ((tx_data ^ mark_data_q) & lanes) == '0);
         end
       end
       bounded: assert (32'(held_q) <= Depth + 2);
