@@ -708,7 +708,7 @@ type stage struct {
 // stages follows one message, from the stores to the NIC to the completion, and splits its time at what shows on the pins.
 func (b *benchmark) stages(width int, m oneMessage) error {
 	clock := simtime.Time(model.DefaultConfig(width).ClockPS)
-	p, err := verbstest.New(verbstest.Config{Width: width, NoPush: m.noPush, Sim: func(s *cosim.PairConfig) { s.Window = clock }})
+	p, err := verbstest.New(verbstest.Config{Width: width, Verbs: func(c *verbs.Config) { c.NoPush = m.noPush }, Sim: func(s *cosim.PairConfig) { s.Window = clock }})
 	if err != nil {
 		return err
 	}

@@ -148,9 +148,7 @@ func NewDevice(p pcie.Device, cfg Config) (*Device, error) {
 		err = d.giveContexts(cfg.MaxMR)
 	}
 	if err != nil {
-		d.csr.Store32(regs.CtrlOffset, 0)
-		d.csr.Store32(regs.ResetOffset, resetMagic)
-		return nil, errors.Join(err, d.waitReady(verb), d.freeContexts(), d.cmd.stop(d))
+		return nil, errors.Join(err, d.shutDown(verb))
 	}
 	d.attr.MaxPKeys = len(cfg.PKeys)
 	d.qps = make([]atomic.Pointer[QP], d.attr.MaxQP)
@@ -163,11 +161,16 @@ func NewDevice(p pcie.Device, cfg Config) (*Device, error) {
 	d.cqByN = make([]atomic.Pointer[CQ], d.attr.MaxCQ)
 	d.eqn.limit = uint32(d.attr.MaxEQ) - 1
 	if err := d.startEvents(d.attr.MaxVectors); err != nil {
-		d.csr.Store32(regs.CtrlOffset, 0)
-		d.csr.Store32(regs.ResetOffset, resetMagic)
-		return nil, errors.Join(err, d.waitReady(verb), d.stopEvents(), d.freeContexts(), d.cmd.stop(d))
+		return nil, errors.Join(err, d.shutDown(verb))
 	}
 	return d, nil
+}
+
+// shutDown stops the function by a reset and takes back what it was given.
+func (d *Device) shutDown(verb string) error {
+	d.csr.Store32(regs.CtrlOffset, 0)
+	d.csr.Store32(regs.ResetOffset, resetMagic)
+	return errors.Join(d.waitReady(verb), d.stopEvents(), d.freeContexts(), d.cmd.stop(d))
 }
 
 const (
@@ -290,9 +293,7 @@ func (d *Device) Close() error {
 		}
 	}
 	d.closed = true
-	d.csr.Store32(regs.CtrlOffset, 0)
-	d.csr.Store32(regs.ResetOffset, resetMagic)
-	return errors.Join(d.waitReady("close_device"), d.stopEvents(), d.freeContexts(), d.cmd.stop(d))
+	return d.shutDown("close_device")
 }
 
 // AllocPD makes a protection domain. Corresponds to ibv_alloc_pd(3).

@@ -26,7 +26,7 @@ func pkeyMatch(a, b uint16) bool { return a&0x7fff == b&0x7fff && (a|b)>>15 == 1
 // TestPKey: QPs talk if they are of one partition and one of them is a full member; everything else is dropped and counted.
 func TestPKey(t *testing.T) {
 	forWidths(t, func(t *testing.T, width int) {
-		p := newPair(t, verbstest.Config{Width: width, PKeys: pkeys})
+		p := newPair(t, verbstest.Config{Width: width, Verbs: func(c *verbs.Config) { c.PKeys = pkeys }})
 		drops := func(host int) uint64 {
 			return verbs.Counter(p.Hosts[host].Dev, regs.TransportDropOffset+8*uint64(regs.TransportDropPKey))
 		}
@@ -105,7 +105,7 @@ func TestPKey(t *testing.T) {
 
 // TestPKeyTable: what the table and its users refuse; RESET forgets the index.
 func TestPKeyTable(t *testing.T) {
-	p := newPair(t, verbstest.Config{Width: 64, PKeys: pkeys})
+	p := newPair(t, verbstest.Config{Width: 64, Verbs: func(c *verbs.Config) { c.PKeys = pkeys }})
 	d := p.Hosts[0].Dev
 	require.Equal(t, len(pkeys), d.Attr().MaxPKeys)
 	for i, want := range pkeys {

@@ -26,7 +26,7 @@ func wqeCounts(h *verbstest.Host) (pushed, unused, fetched uint64) {
 func TestPush(t *testing.T) {
 	forWidths(t, func(t *testing.T, width int) {
 		for _, noPush := range []bool{false, true} {
-			p := newPair(t, verbstest.Config{Width: width, NoPush: noPush})
+			p := newPair(t, verbstest.Config{Width: width, Verbs: func(c *verbs.Config) { c.NoPush = noPush }})
 			require.Equal(t, 128, p.Hosts[0].Dev.Attr().MaxPush)
 			src, err := p.Hosts[0].PD.AllocMR(4096, verbs.AccessLocalWrite)
 			require.NoError(t, err)

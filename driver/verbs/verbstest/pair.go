@@ -21,9 +21,6 @@ type Config struct {
 	Width int    // datapath width in bits; 0: 512
 	IPv6  bool   // addresses of IPv6 instead of IPv4
 	Seed  uint64 // of the simulation; 0: 1
-	// NoPush: work requests are always read from memory.
-	NoPush bool
-	PKeys  []uint16 // P_Key table of both devices; nil: the default
 	// CQSize is the number of completions that the hosts' CQs hold; 0: 4096.
 	CQSize int
 	// Verbs changes the configuration of both devices.
@@ -81,8 +78,6 @@ func open(dev *cosim.Device, i int, cfg Config) (*Host, error) {
 		MAC:  net.HardwareAddr{0x02, 0x00, 0x5e, 0x00, 0x53, byte(1 + i)},
 		Addr: netip.AddrFrom4([4]byte{192, 0, 2, byte(1 + i)}), // TEST-NET-1, RFC 5737
 	}
-	vcfg.NoPush = cfg.NoPush
-	vcfg.PKeys = cfg.PKeys
 	if cfg.IPv6 {
 		vcfg.Addr = netip.MustParseAddr(fmt.Sprintf("2001:db8::%d", 1+i)) // RFC 3849
 	}

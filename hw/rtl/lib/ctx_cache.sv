@@ -106,7 +106,6 @@ module ctx_cache #(
     logic [TagW-1:0] tag;
   } line_t;
   typedef struct packed {
-    set_t row;
     way_t way;
     idx_t idx;
   } fill_t;
@@ -219,12 +218,13 @@ module ctx_cache #(
   end
 
   // ---- the look-up -----------------------------------------------------------------------------------
-  logic hit, found, none, lookup, can, alloc, lost_q;
+  logic hit, found, none, answer_zero, lookup, can, alloc, lost_q;
   way_t hit_way, victim, way;
   logic [Ways-1:0] pinned, able;
   logic fill_done, fill_room, wb_room, own_write;
   assign lookup = go || is_pf;
   assign none = !mem_on_i || lost_q || (IdxW+1)'({1'b0, idx} >> mem_log_num_i) != 0;
+  assign answer_zero = none || (from_wait && fail_q[sel]);
   always_comb begin
     hit = 1'b0;
     found = 1'b0;
@@ -246,7 +246,7 @@ module ctx_cache #(
     for (int w = int'(Ways) - 1; w >= 0; w--) if (able[w] && !lines[w].valid) victim = way_t'(w);
   end
   assign can = |able && fill_room && !blocked && !fill_done && !own_write;
-  assign alloc = lookup && !none && !found && can && !(go && fail_q[sel] && from_wait);
+  assign alloc = lookup && !answer_zero && !found && can;
   assign wb_push = alloc && lines[victim].valid && lines[victim].dirty;
   assign way = found ? hit_way : victim;
 
@@ -273,12 +273,17 @@ module ctx_cache #(
   end
 
   // ---- the entries -------------------------------------------------------------------------------------
+  // written by the end of a fill, or by the owner
   logic [EntryW-1:0] ram_out;
   logic none_q;
+  idx_t wr_idx;
+  way_t wr_way;
+  assign wr_idx = fill_done ? fill.idx : pin_idx_q[own_we_pin_i];
+  assign wr_way = fill_done ? fill.way : pin_way_q[own_we_pin_i];
   rnic_ram #(.Width(EntryW), .Depth(Sets * Ways)) u_ram (
     .clk_i,
     .we_i(fill_done || own_write),
-    .waddr_i(fill_done ? {fill.row, fill.way} : {set_of(pin_idx_q[own_we_pin_i]), pin_way_q[own_we_pin_i]}),
+    .waddr_i({set_of(wr_idx), wr_way}),
     .wdata_i(fill_done ? fill_data[EntryW-1:0] : own_entry_i),
     .re_i(lookup), .raddr_i({row, way}), .rdata_o(ram_out)
   );
@@ -295,23 +300,17 @@ module ctx_cache #(
       line_we = '1;
       line_set = sweep_set_q;
       line_d = '0;
-    end else if (fill_done) begin
-      line_we[fill.way] = 1'b1;
-      line_set = fill.row;
-      line_d = '{valid: !fill_bad, filling: 1'b0, dirty: 1'b0, tag: tag_of(fill.idx)};
-    end else if (own_write) begin
-      line_we[pin_way_q[own_we_pin_i]] = 1'b1;
-      line_set = set_of(pin_idx_q[own_we_pin_i]);
-      line_d = '{valid: 1'b1, filling: 1'b0, dirty: 1'b1, tag: tag_of(pin_idx_q[own_we_pin_i])};
+    end else if (fill_done || own_write) begin
+      line_we[wr_way] = 1'b1;
+      line_set = set_of(wr_idx);
+      line_d = '{valid: !(fill_done && fill_bad), filling: 1'b0, dirty: !fill_done, tag: tag_of(wr_idx)};
     end else if (alloc) begin
       line_we[victim] = 1'b1;
     end
   end
 
   // ---- answers -------------------------------------------------------------------------------------------
-  logic answer, answer_zero;
-  logic progress;
-  assign answer_zero = none || (from_wait && fail_q[sel]);
+  logic answer, progress;
   assign answer = go && (answer_zero || hit);
   // something that a look-up may have waited for
   assign progress = fill_done || b_valid_i || own_release_i || own_write || (ar_valid_q && ar_ready_i) ||
@@ -405,7 +404,7 @@ module ctx_cache #(
     end
     if (alloc) begin
       ar_addr_q <= {mem_base_i + 58'(idx), 6'd0};
-      fill_q[fill_tail_q[LogFills-1:0]] <= '{row: row, way: victim, idx: idx};
+      fill_q[fill_tail_q[LogFills-1:0]] <= '{way: victim, idx: idx};
     end
     if (wb_push) wb_idx_q[wb_tail_q[LogFills-1:0]] <= {lines[victim].tag, row};
     if (wb_load_q) begin
