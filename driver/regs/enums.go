@@ -1076,7 +1076,7 @@ type AETHNak uint8
 
 // Values of AETHNak.
 const (
-	// ACK, credits not given
+	// ACK, credits not given; 0x00 to 0x1e: with a credit count
 	AETHNakAck       AETHNak = 31
 	AETHNakRNR       AETHNak = 32
 	AETHNakPSNSeq    AETHNak = 96
@@ -1108,7 +1108,7 @@ func (e AETHNak) String() string {
 func (e AETHNak) Doc() string {
 	switch e {
 	case AETHNakAck:
-		return "ACK, credits not given"
+		return "ACK, credits not given; 0x00 to 0x1e: with a credit count"
 	}
 	return ""
 }

@@ -813,6 +813,7 @@ const (
 	QPContextSRQNOffset            = 76
 	QPContextHasSRQOffset          = 79
 	QPContextRQOpenOffset          = 79
+	QPContextFlowControlOffset     = 79
 	QPContextSGIDOffset            = 80
 	QPContextDGIDOffset            = 96
 	QPContextNextPSNOffset         = 128
@@ -910,6 +911,9 @@ type QPContext struct {
 	HasSRQ bool
 	// RQOpen is at byte 79, bit 1: query: a receive WQE belongs to a message under way.
 	RQOpen bool
+	// FlowControl is at byte 79, bit 2: RC: acknowledges tell the receive WQEs posted (not with
+	// has_srq), and SENDs wait for those of the peer (IBTA 9.7.7.2).
+	FlowControl bool
 	// SGID is at byte 80, in order of addresses: our address; IPv4 as ::ffff:a.b.c.d.
 	SGID [16]byte
 	// DGID is at byte 96, in order of addresses: the peer's address.
@@ -1039,6 +1043,9 @@ func (x *QPContext) Marshal(b []byte) error {
 		if x.RQOpen {
 			v |= 1 << 1
 		}
+		if x.FlowControl {
+			v |= 1 << 2
+		}
 		b[79] = byte(v)
 	}
 	copy(b[80:96], x.SGID[:])
@@ -1116,6 +1123,7 @@ func (x *QPContext) Unmarshal(b []byte) error {
 	x.SRQN = uint32(uint32(b[76]) | uint32(b[77])<<8 | uint32(b[78])<<16)
 	x.HasSRQ = (uint8(b[79]))&0x1 != 0
 	x.RQOpen = ((uint8(b[79]))>>1)&0x1 != 0
+	x.FlowControl = ((uint8(b[79]))>>2)&0x1 != 0
 	copy(x.SGID[:], b[80:96])
 	copy(x.DGID[:], b[96:112])
 	x.NextPSN = uint32(uint32(b[128]) | uint32(b[129])<<8 | uint32(b[130])<<16)

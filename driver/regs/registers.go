@@ -6,7 +6,7 @@ package regs
 
 // LayoutHash is the hash over the register map and the layouts that this package was made for; the
 // NIC shows its own in register layout_hash (LayoutHashOffset).
-const LayoutHash uint32 = 0xb87810f6
+const LayoutHash uint32 = 0x2b7c1677
 
 // Place and size of the register block in bytes.
 const (
@@ -101,6 +101,8 @@ const (
 	MRCacheEvictOffset       uint64 = 0x1410 // ro, 64 bits
 	MRCacheWritebackOffset   uint64 = 0x1418 // ro, 64 bits
 	MRCacheStallOffset       uint64 = 0x1420 // ro, 64 bits
+	StallTxCreditOffset      uint64 = 0x1430 // ro, 64 bits
+	TxCreditUpdatesOffset    uint64 = 0x1438 // ro, 64 bits
 )
 
 // Number of elements of register arrays, and bytes from one element to the next.
@@ -150,7 +152,7 @@ func (r VersionReg) WithMajor(v uint16) VersionReg { return r&^(0xffff<<16) | Ve
 type LayoutHashReg uint32
 
 // LayoutHashReset is the value after reset.
-const LayoutHashReset LayoutHashReg = 0xb87810f6
+const LayoutHashReset LayoutHashReg = 0x2b7c1677
 
 // Hash is bits 31:0.
 func (r LayoutHashReg) Hash() uint32 { return uint32(r >> 0 & 0xffffffff) }
@@ -1418,4 +1420,28 @@ func (r MRCacheStallReg) Count() uint64 { return uint64(r >> 0 & 0xfffffffffffff
 // WithCount returns r with count set to v; bits of v that do not fit are dropped.
 func (r MRCacheStallReg) WithCount(v uint64) MRCacheStallReg {
 	return r&^(0xffffffffffffffff<<0) | MRCacheStallReg(v)&0xffffffffffffffff<<0
+}
+
+// StallTxCreditReg is a value of register stall_tx_credit (ro, 64 bits): Turns that ended because
+// the peer had no receive WQE for the next message (AETH credits).
+type StallTxCreditReg uint64
+
+// Count is bits 63:0.
+func (r StallTxCreditReg) Count() uint64 { return uint64(r >> 0 & 0xffffffffffffffff) }
+
+// WithCount returns r with count set to v; bits of v that do not fit are dropped.
+func (r StallTxCreditReg) WithCount(v uint64) StallTxCreditReg {
+	return r&^(0xffffffffffffffff<<0) | StallTxCreditReg(v)&0xffffffffffffffff<<0
+}
+
+// TxCreditUpdatesReg is a value of register tx_credit_updates (ro, 64 bits): Acknowledges repeated
+// because a receive was posted to a QP whose peer had no credits.
+type TxCreditUpdatesReg uint64
+
+// Count is bits 63:0.
+func (r TxCreditUpdatesReg) Count() uint64 { return uint64(r >> 0 & 0xffffffffffffffff) }
+
+// WithCount returns r with count set to v; bits of v that do not fit are dropped.
+func (r TxCreditUpdatesReg) WithCount(v uint64) TxCreditUpdatesReg {
+	return r&^(0xffffffffffffffff<<0) | TxCreditUpdatesReg(v)&0xffffffffffffffff<<0
 }

@@ -12,7 +12,7 @@ var registers = []Register{
 		{Name: "minor", Doc: "", Lo: 0, Width: 16},
 		{Name: "major", Doc: "", Lo: 16, Width: 16},
 	}},
-	{Name: "layout_hash", Doc: "Hash over registers and layouts; the driver compares it at open.", Offset: 0x8, Width: 32, Access: AccessCONST, Array: false, Count: 1, Stride: 4, Reset: 0xb87810f6, Fields: []Field{
+	{Name: "layout_hash", Doc: "Hash over registers and layouts; the driver compares it at open.", Offset: 0x8, Width: 32, Access: AccessCONST, Array: false, Count: 1, Stride: 4, Reset: 0x2b7c1677, Fields: []Field{
 		{Name: "hash", Doc: "", Lo: 0, Width: 32},
 	}},
 	{Name: "caps0", Doc: "Sizes built into this RTL.", Offset: 0x10, Width: 32, Access: AccessRO, Array: false, Count: 1, Stride: 4, Reset: 0x0, Fields: []Field{
@@ -293,6 +293,12 @@ var registers = []Register{
 	{Name: "mr_cache_stall", Doc: "Cycles in which some look-up waited for host memory.", Offset: 0x1420, Width: 64, Access: AccessRO, Array: false, Count: 1, Stride: 8, Reset: 0x0, Fields: []Field{
 		{Name: "count", Doc: "", Lo: 0, Width: 64},
 	}},
+	{Name: "stall_tx_credit", Doc: "Turns that ended because the peer had no receive WQE for the next message (AETH credits).", Offset: 0x1430, Width: 64, Access: AccessRO, Array: false, Count: 1, Stride: 8, Reset: 0x0, Fields: []Field{
+		{Name: "count", Doc: "", Lo: 0, Width: 64},
+	}},
+	{Name: "tx_credit_updates", Doc: "Acknowledges repeated because a receive was posted to a QP whose peer had no credits.", Offset: 0x1438, Width: 64, Access: AccessRO, Array: false, Count: 1, Stride: 8, Reset: 0x0, Fields: []Field{
+		{Name: "count", Doc: "", Lo: 0, Width: 64},
+	}},
 }
 
 var doorbells = []Register{
@@ -466,6 +472,7 @@ var layouts = []Layout{
 		{Name: "srqn", Doc: "with has_srq", Lo: 608, Width: 24},
 		{Name: "has_srq", Doc: "1: receives from the SRQ srqn; rq_addr, log_rq_size mean nothing", Lo: 632, Width: 1},
 		{Name: "rq_open", Doc: "query: a receive WQE belongs to a message under way", Lo: 633, Width: 1},
+		{Name: "flow_control", Doc: "RC: acknowledges tell the receive WQEs posted (not with has_srq), and SENDs wait for those of the peer (IBTA 9.7.7.2)", Lo: 634, Width: 1},
 		{Name: "sgid", Doc: "our address; IPv4 as ::ffff:a.b.c.d", Lo: 640, Width: 128},
 		{Name: "dgid", Doc: "the peer's address", Lo: 768, Width: 128},
 		{Name: "next_psn", Doc: "query: next PSN to send", Lo: 1024, Width: 24},

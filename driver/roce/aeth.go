@@ -49,10 +49,27 @@ func RNRTimer(code uint8) time.Duration {
 	return time.Duration(rnrTimer[code&31]) * 10 * time.Microsecond
 }
 
-// creditCount of the 5-bit code (IBTA table 44).
+// creditCount of the 5-bit code (IBTA 9.7.7.2), without CreditsInvalid.
 var creditCount = [32]uint32{
 	0, 1, 2, 3, 4, 6, 8, 12, 16, 24, 32, 48, 64, 96, 128, 192,
 	256, 384, 512, 768, 1024, 1536, 2048, 3072, 4096, 6144, 8192, 12288, 16384, 24576, 32768,
+}
+
+// CreditCount is the number of receive work requests that a credit code stands for; ok is false for CreditsInvalid.
+func CreditCount(code uint8) (n int, ok bool) {
+	code &= 31
+	return int(creditCount[code]), code != CreditsInvalid
+}
+
+// CreditCode is the code of the largest count that does not exceed n: an AETH promises no receive that is not there.
+func CreditCode(n int) uint8 {
+	code := uint8(0)
+	for c, count := range creditCount[:CreditsInvalid] {
+		if int(count) <= n {
+			code = uint8(c)
+		}
+	}
+	return code
 }
 
 // SyndromeString tells in words what an AETH syndrome means.

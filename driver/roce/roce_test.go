@@ -585,3 +585,34 @@ func BenchmarkAppend(b *testing.B) {
 		}
 	}
 }
+
+// TestCredits: the counts of IBTA 9.7.7.2, and the code of every number: the largest count that is not more.
+func TestCredits(t *testing.T) {
+	want := []int{0, 1, 2, 3}
+	for n := 4; n <= 32768; n *= 2 {
+		want = append(want, n)
+		if n < 32768 {
+			want = append(want, n+n/2)
+		}
+	}
+	require.Len(t, want, 31)
+	for code, n := range want {
+		got, ok := CreditCount(uint8(code))
+		require.True(t, ok)
+		require.Equal(t, n, got, "code %d", code)
+		require.EqualValues(t, code, CreditCode(n), "%d", n)
+		require.Equal(t, fmt.Sprintf("ACK credits %d", n), SyndromeString(uint8(code)))
+	}
+	_, ok := CreditCount(CreditsInvalid)
+	require.False(t, ok)
+	for n := range 40000 {
+		code := CreditCode(n)
+		count, _ := CreditCount(code)
+		require.LessOrEqual(t, count, n)
+		if code < 30 {
+			next, _ := CreditCount(code + 1)
+			require.Greater(t, next, n)
+		}
+	}
+	require.Zero(t, CreditCode(-1))
+}

@@ -176,6 +176,7 @@ func (p *player) connect(peer *rxetest.Side) {
 	if p.c.Service == roce.ServiceRC {
 		open := min(p.me.RdAtomic, uint8(p.dev.Attr().MaxQPInitRdAtom)) // READs and atomics; vt asks for 16, the NIC offers less
 		rtr.MinRNRTimer, rtr.MaxDestRdAtomic = &p.me.RNRTimer, &open
+		rtr.FlowControl = verbs.Of(false) // rxe gives no credits and heeds none
 		rts.Timeout, rts.RetryCnt, rts.RNRRetry, rts.MaxRdAtomic = &p.me.Timeout, &p.me.Retry, &p.me.RNRRetry, &open
 	}
 	for _, a := range []verbs.QPAttr{init, rtr, rts} {

@@ -112,12 +112,12 @@ func (a *arena) join(qp *verbs.QP, qpn uint32, mtu verbs.MTU) {
 		{State: verbs.Of(verbs.StateInit), Access: verbs.Of(allRemote), PKeyIndex: &a.pkeyIndex},
 		{State: verbs.Of(verbs.StateRTR), PathMTU: &mtu, DestQPN: &qpn, RQPSN: verbs.Of(uint32(wirePSN)),
 			AH:          &verbs.AHAttr{DGID: verbs.GIDFromAddr(netip.MustParseAddr("192.0.2.2")), DMAC: net.HardwareAddr{2, 0, 0, 0, 0, 2}},
-			MinRNRTimer: verbs.Of(uint8(wireRNR)), MaxDestRdAtomic: verbs.Of(uint8(4))},
+			MinRNRTimer: verbs.Of(uint8(wireRNR)), MaxDestRdAtomic: verbs.Of(uint8(4)), FlowControl: verbs.Of(false)},
 		{State: verbs.Of(verbs.StateRTS), SQPSN: verbs.Of(uint32(0)), Timeout: verbs.Of(uint8(14)), RetryCnt: verbs.Of(uint8(7)),
 			RNRRetry: verbs.Of(uint8(7)), MaxRdAtomic: verbs.Of(uint8(4))},
 	}
 	if qp.Type() == verbs.TypeUC {
-		attrs[1].MinRNRTimer, attrs[1].MaxDestRdAtomic = nil, nil
+		attrs[1].MinRNRTimer, attrs[1].MaxDestRdAtomic, attrs[1].FlowControl = nil, nil, nil
 		attrs[2] = verbs.QPAttr{State: attrs[2].State, SQPSN: attrs[2].SQPSN}
 	}
 	for _, attr := range attrs {

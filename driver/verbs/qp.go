@@ -127,7 +127,7 @@ func (pd *PD) CreateQP(cfg QPConfig) (*QP, error) {
 	qp.dma, qp.ring, qp.wrid = dma, dma.Bytes()[:slots*qp.stride], make([]uint64, slots)
 	qp.ctx = regs.QPContext{State: regs.QPStateReset, QPType: regs.QPType(cfg.Type), PathMTU: regs.MTUM1024, PD: pd.id,
 		SendCQN: cfg.SendCQ.cqn, RecvCQN: cfg.RecvCQ.cqn, PKey: d.cfg.PKeys[0],
-		SQAddr: dma.IOVA(), LogSQSize: qp.logSQ, SQStride128: qp.stride == 128}
+		SQAddr: dma.IOVA(), LogSQSize: qp.logSQ, SQStride128: qp.stride == 128, FlowControl: cfg.Type == TypeRC}
 	if cfg.GSI {
 		qp.ctx.GSI, qp.ctx.QKey = true, GSIQKey
 	}
@@ -388,7 +388,8 @@ type QPAttr struct {
 	QKey            *uint32 // UD: that received packets must have
 	// PKeyIndex names the partition by its place in Config.PKeys; packets go out with that P_Key, and those that come in must
 	// be of the partition, from a full member if this port is a limited one (IBTA 10.9.3). nil in RESET to INIT: 0.
-	PKeyIndex *int
+	PKeyIndex   *int
+	FlowControl *bool // RC: end-to-end credits in acknowledges, on by default (see ConnectConfig.NoFlowControl)
 }
 
 // Of gives a pointer to v, for the fields of QPAttr.
@@ -410,15 +411,16 @@ const (
 	attrMaxDestRdAtomic
 	attrQKey
 	attrPKeyIndex
+	attrFlowControl
 )
 
 var attrNames = [...]string{"Access", "PathMTU", "DestQPN", "RQPSN", "SQPSN", "AH", "MinRNRTimer", "Timeout",
-	"RetryCnt", "RNRRetry", "MaxRdAtomic", "MaxDestRdAtomic", "QKey", "PKeyIndex"}
+	"RetryCnt", "RNRRetry", "MaxRdAtomic", "MaxDestRdAtomic", "QKey", "PKeyIndex", "FlowControl"}
 
 func (a *QPAttr) mask() (m uint) {
 	for i, set := range [...]bool{a.Access != nil, a.PathMTU != nil, a.DestQPN != nil, a.RQPSN != nil, a.SQPSN != nil,
 		a.AH != nil, a.MinRNRTimer != nil, a.Timeout != nil, a.RetryCnt != nil, a.RNRRetry != nil,
-		a.MaxRdAtomic != nil, a.MaxDestRdAtomic != nil, a.QKey != nil, a.PKeyIndex != nil} {
+		a.MaxRdAtomic != nil, a.MaxDestRdAtomic != nil, a.QKey != nil, a.PKeyIndex != nil, a.FlowControl != nil} {
 		if set {
 			m |= 1 << i
 		}
@@ -451,7 +453,7 @@ var rcTransitions = transitionTable{
 	{StateReset, StateInit}: {attrAccess, attrPKeyIndex},
 	{StateInit, StateInit}:  {0, attrAccess | attrPKeyIndex},
 	{StateInit, StateRTR}: {attrPathMTU | attrDestQPN | attrRQPSN | attrAH | attrMinRNRTimer | attrMaxDestRdAtomic,
-		attrAccess},
+		attrAccess | attrFlowControl},
 	{StateRTR, StateRTS}: {attrSQPSN | attrTimeout | attrRetryCnt | attrRNRRetry | attrMaxRdAtomic,
 		attrAccess | attrMinRNRTimer},
 	{StateRTS, StateRTS}: {0, attrAccess | attrMinRNRTimer},
@@ -606,6 +608,7 @@ func (qp *QP) apply(a *QPAttr) error {
 	set(&c.MaxRdAtomic, a.MaxRdAtomic)
 	set(&c.MaxDestRdAtomic, a.MaxDestRdAtomic)
 	set(&c.QKey, a.QKey)
+	set(&c.FlowControl, a.FlowControl)
 	if a.PKeyIndex != nil {
 		pkeys := qp.pd.dev.cfg.PKeys
 		if *a.PKeyIndex < 0 || *a.PKeyIndex >= len(pkeys) {
@@ -682,6 +685,10 @@ type ConnectConfig struct {
 	MaxDestRdAtomic *uint8
 	// MaxRdAtomic bounds the READs and atomics of this side that are not complete; more wait. nil: what the device offers.
 	MaxRdAtomic *uint8
+	// NoFlowControl turns end-to-end flow control off: acknowledges do not tell the peer how many receives are posted, and
+	// SENDs do not wait for those that the peer posts. With it a peer that is sent more than it has posted for answers RNR NAK,
+	// and the messages come again after its RNR timer. What rdma_cm calls flow_control, the other way round.
+	NoFlowControl bool
 }
 
 // orDefault gives p, or a pointer to v if p is nil.
@@ -709,6 +716,9 @@ func (qp *QP) Connect(peer Remote, cfg ConnectConfig) error {
 		{State: Of(StateRTS), SQPSN: &cfg.PSN, Timeout: orDefault(cfg.Timeout, 14), RetryCnt: orDefault(cfg.RetryCnt, 7), RNRRetry: orDefault(cfg.RNRRetry, 7),
 			MaxRdAtomic: orDefault(cfg.MaxRdAtomic, uint8(qp.pd.dev.attr.MaxQPInitRdAtom))},
 	} {
+		if cfg.NoFlowControl && *step.State == StateRTR && qp.cfg.Type == TypeRC {
+			step.FlowControl = Of(false)
+		}
 		if qp.cfg.Type != TypeRC { // nothing is acknowledged or repeated
 			step.MinRNRTimer, step.MaxDestRdAtomic = nil, nil
 			step.Timeout, step.RetryCnt, step.RNRRetry, step.MaxRdAtomic = nil, nil, nil, nil

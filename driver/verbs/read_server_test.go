@@ -44,7 +44,7 @@ func (r *reader) again(mtu verbs.MTU, depth uint8) {
 	r.t.Helper()
 	require.NoError(r.t, r.qp.Modify(verbs.QPAttr{State: verbs.Of(verbs.StateReset)}))
 	peer := verbs.Remote{QPN: 0x654321, PSN: wirePSN, GID: verbs.GIDFromAddr(netip.MustParseAddr("192.0.2.2")), MAC: net.HardwareAddr{2, 0, 0, 0, 0, 2}}
-	require.NoError(r.t, r.qp.Connect(peer, verbs.ConnectConfig{PathMTU: mtu, Access: allRemote, MaxDestRdAtomic: &depth}))
+	require.NoError(r.t, r.qp.Connect(peer, verbs.ConnectConfig{PathMTU: mtu, Access: allRemote, MaxDestRdAtomic: &depth, NoFlowControl: true}))
 	r.psn, r.msn, r.mtu = wirePSN, 0, mtu.Bytes()
 }
 

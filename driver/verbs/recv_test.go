@@ -72,7 +72,7 @@ func newWire(t *testing.T, width int, qcfg verbs.QPConfig, mtu verbs.MTU, tune f
 func (w *wire) connect(mtu verbs.MTU) {
 	w.t.Helper()
 	peer := verbs.Remote{QPN: 0x654321, PSN: wirePSN, GID: verbs.GIDFromAddr(netip.MustParseAddr("192.0.2.2")), MAC: net.HardwareAddr{2, 0, 0, 0, 0, 2}}
-	require.NoError(w.t, w.qp.Connect(peer, verbs.ConnectConfig{PathMTU: mtu}))
+	require.NoError(w.t, w.qp.Connect(peer, verbs.ConnectConfig{PathMTU: mtu, NoFlowControl: true}))
 	w.psn = wirePSN
 	w.h = roce.Headers{DMAC: [6]byte{2, 0, 0, 0, 0, 1}, SMAC: [6]byte{2, 0, 0, 0, 0, 2}, SrcIP: peer.GID, DstIP: w.dev.GID(),
 		TTL: 64, DontFragment: true, SrcPort: 0xc123, PKey: 0xffff, DestQP: w.qp.QPN()}

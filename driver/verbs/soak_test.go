@@ -304,7 +304,8 @@ func (s *soak) live(sp *soakPair) {
 			continue
 		}
 		s.ok(q.qp.Connect(q.peer.qp.Local(psn[1-i]), verbs.ConnectConfig{PathMTU: sp.mtu, PSN: psn[i], Timeout: verbs.Of(uint8(6)),
-			Access: verbs.AccessRemoteWrite | verbs.AccessRemoteRead | verbs.AccessRemoteAtomic, MaxRdAtomic: verbs.Of(uint8(1 + s.rng.IntN(q.dev.Dev.Attr().MaxQPInitRdAtom)))}))
+			Access: verbs.AccessRemoteWrite | verbs.AccessRemoteRead | verbs.AccessRemoteAtomic, MaxRdAtomic: verbs.Of(uint8(1 + s.rng.IntN(q.dev.Dev.Attr().MaxQPInitRdAtom))),
+			NoFlowControl: s.rng.IntN(2) == 0}))
 	}
 	for _, q := range sp.ends() {
 		for _, w := range q.ways {

@@ -355,6 +355,9 @@ module rnic_core
   rq_req_t    rq_req;
   rq_rsp_t    rq_rsp;
   rq_flush_t  rq_flush;
+  qp_idx_t    cr_qp;
+  logic       cr_tell, ev_credit_update;
+  logic [4:0] cr_code;
   logic       rq_adm_valid, rq_adm_ready, rq_adm_init, rq_adm_rsp_valid;
   qp_idx_t    rq_adm_qp;
   rq_query_t  rq_adm_rsp;
@@ -407,6 +410,7 @@ module rnic_core
     .r_valid_i(r_valid[RdRq]), .r_data_i(r_data), .r_last_i(r_last), .r_err_i(r_err),
     .rq_req_valid_i(rq_req_valid), .rq_req_ready_o(rq_req_ready), .rq_req_i(rq_req),
     .rq_rsp_valid_o(rq_rsp_valid), .rq_rsp_o(rq_rsp),
+    .cr_qp_i(cr_qp), .cr_tell_i(cr_tell), .cr_code_o(cr_code),
     .flush_valid_o(rq_flush_valid), .flush_ready_i(rq_flush_ready), .flush_o(rq_flush),
     .adm_valid_i(rq_adm_valid), .adm_ready_o(rq_adm_ready), .adm_init_i(rq_adm_init),
     .adm_qp_i(rq_adm_qp), .adm_rsp_valid_o(rq_adm_rsp_valid), .adm_rsp_o(rq_adm_rsp),
@@ -432,6 +436,7 @@ module rnic_core
     .mr_req_idx_o(mr_req_idx[0]), .mr_rsp_valid_i(mr_rsp_valid[0]), .mr_rsp_i(mr_rsp[0]),
     .rq_req_valid_o(rq_req_valid), .rq_req_ready_i(rq_req_ready), .rq_req_o(rq_req),
     .rq_rsp_valid_i(rq_rsp_valid), .rq_rsp_i(rq_rsp),
+    .cr_qp_o(cr_qp), .cr_tell_o(cr_tell), .cr_code_i(cr_code),
     .flush_valid_i(rq_flush_valid), .flush_ready_o(rq_flush_ready), .flush_i(rq_flush),
     .rq_adm_valid_o(rq_adm_valid), .rq_adm_ready_i(rq_adm_ready), .rq_adm_init_o(rq_adm_init),
     .rq_adm_qp_o(rq_adm_qp), .rq_adm_rsp_valid_i(rq_adm_rsp_valid), .rq_adm_rsp_i(rq_adm_rsp),
@@ -451,7 +456,7 @@ module rnic_core
     .rt_update_valid_o(rt_update_valid), .rt_update_o(rt_update),
     .ev_implied_o(ev_implied), .ev_dup_rsp_o(ev_dup_rsp), .ev_ghost_rsp_o(ev_ghost_rsp),
     .drain_i(drain), .drain_done_o(drain_done[2]), .idle_o(block_idle[2]),
-    .ev_drop_valid_o(ev_drop_valid), .ev_drop_o(ev_drop), .ev_rnr_o(ev_no_buffer),
+    .ev_drop_valid_o(ev_drop_valid), .ev_drop_o(ev_drop), .ev_rnr_o(ev_no_buffer), .ev_credit_update_o(ev_credit_update),
     .ev_read_o(ev_read), .ev_atomic_o(ev_atomic)
   );
 
@@ -548,7 +553,7 @@ module rnic_core
   logic [3:0]       ev_wqe;
   logic             ev_push;
   logic [1:0]       ev_push_unused;
-  logic             ev_sq_bad_db, ev_ack, ev_nak, ev_ghost, ev_window, ev_wqe_axi_err;
+  logic             ev_sq_bad_db, ev_ack, ev_nak, ev_ghost, ev_window, ev_credit, ev_wqe_axi_err;
   logic             ev_timeout, ev_nak_seq, ev_rnr, ev_again, ev_tx_read, ev_tx_atomic;
   logic             req_wake_valid, cq_wake_valid;
   logic [63:0]      req_wake, cq_wake;
@@ -596,7 +601,7 @@ module rnic_core
     .drain_i(drain), .drain_done_o(drain_done[5]), .idle_o(block_idle[5]),
     .ev_wqe_o(ev_wqe), .ev_push_o(ev_push), .ev_push_unused_o(ev_push_unused),
     .ev_bad_db_o(ev_sq_bad_db), .ev_ack_o(ev_ack), .ev_nak_o(ev_nak),
-    .ev_ghost_o(ev_ghost), .ev_window_o(ev_window),   .ev_axi_err_o(ev_wqe_axi_err),
+    .ev_ghost_o(ev_ghost), .ev_window_o(ev_window), .ev_credit_o(ev_credit), .ev_axi_err_o(ev_wqe_axi_err),
     .ev_timeout_o(ev_timeout), .ev_nak_seq_o(ev_nak_seq), .ev_rnr_o(ev_rnr), .ev_again_o(ev_again),
     .ev_read_o(ev_tx_read), .ev_atomic_o(ev_tx_atomic),
     .rd_re_i(rt_re), .rd_qp_i(rt_qp), .rd_view_o(rt_view),
@@ -893,7 +898,7 @@ module rnic_core
     .ev_frame_kind_i(ev_frame_kind), .ev_abort_i(ev_abort),
     .ev_stall_mac_i(ev_stall_mac), .ev_stall_read_i(ev_stall_read),
     .ev_wqe_i(ev_wqe), .ev_push_i(ev_push), .ev_push_unused_i(ev_push_unused), .ev_ack_i(ev_ack), .ev_nak_i(ev_nak), .ev_ghost_i(ev_ghost),
-    .ev_window_i(ev_window), .ev_timeout_i(ev_timeout), .ev_nak_seq_i(ev_nak_seq),
+    .ev_credit_i(ev_credit), .ev_credit_update_i(ev_credit_update), .ev_window_i(ev_window), .ev_timeout_i(ev_timeout), .ev_nak_seq_i(ev_nak_seq),
     .ev_rnr_i(ev_rnr), .ev_again_i(ev_again), .ev_tx_read_i(ev_tx_read), .ev_tx_atomic_i(ev_tx_atomic),
     .ev_implied_i(ev_implied), .ev_dup_rsp_i(ev_dup_rsp), .ev_ghost_rsp_i(ev_ghost_rsp),
     .ev_cqe_i(ev_cqe), .ev_cqe_lost_i(ev_cqe_lost), .ev_cq_overrun_i(ev_cq_overrun),

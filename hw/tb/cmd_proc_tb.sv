@@ -531,6 +531,7 @@ module cmd_proc_tb #(
     c.min_rnr_timer = 8'($urandom() % 32);
     c.max_rd_atomic = 8'($urandom() % 9);
     c.max_dest_rd_atomic = 8'($urandom() % 9);
+    c.flow_control = 1'($urandom());
     c.udp_sport = 16'($urandom());
     c.dmac = 48'({$urandom(), $urandom()});
     c.vlan_tci = 16'($urandom());

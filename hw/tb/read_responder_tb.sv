@@ -69,6 +69,7 @@ module read_responder_tb
     logic [7:0]  opcode;
     psn_t        psn;
     logic [23:0] msn;
+    logic [4:0]  credits;
     logic        aeth;
     logic        atomic;
     logic [63:0] value;
@@ -149,6 +150,7 @@ module read_responder_tb
       j.slot = rsp_slot_t'(issued[aq]);
       j.dup = dup;
       j.msn = 24'($urandom());
+      j.credits = 5'($urandom());
       j.psn = psn[aq];
       j.va = Va + 64'($urandom() % 1000);
       j.rkey = {14'd0, 10'(aq), 8'h5a};
@@ -156,6 +158,7 @@ module read_responder_tb
       n = 0;
       e = '0;
       e.msn = j.msn;
+      e.credits = j.credits;
       e.dup = dup;
       e.last = 1;
       e.aeth = 1;
@@ -296,7 +299,7 @@ module read_responder_tb
         // duplicates whose region is gone are passed over
         while (expect_nak[pkt.qp] && w.dup && (w.psn != pkt.psn || w.opcode != pkt.opcode) && want[pkt.qp].size() != 0)
           w = want[pkt.qp].pop_front();
-        if (pkt.opcode !== w.opcode || pkt.psn !== w.psn || pkt.imm !== {8'h1f, w.msn} || pkt.has_aeth !== w.aeth ||
+        if (pkt.opcode !== w.opcode || pkt.psn !== w.psn || pkt.imm !== {3'd0, w.credits, w.msn} || pkt.has_aeth !== w.aeth ||
             pkt.has_value !== w.atomic || (w.atomic && pkt.va !== w.value) || pkt.len !== w.len || !pkt.response ||
             pkt.inl || pkt.has_reth || pkt.has_imm || pkt.has_ieth || pkt.ack_req || pkt.solicited)
           $fatal(1, "QP %0d: packet op %h psn %h imm %h len %0d va %h, want op %h psn %h msn %h len %0d value %h", pkt.qp, pkt.opcode,

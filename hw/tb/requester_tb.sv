@@ -7,9 +7,11 @@
 // error, failed QPs brought up again, bad doorbells, drain and reset under load, fairness, speed; loss recovery
 // against a peer that receives as IBTA 9.7.4 says: lost packets, late, lost and doubled acknowledges, RNR, silence. RDMA
 // READ and atomics: the bench looks into the read table as rx_transport does, compares the entries, and turns responses and
-// acknowledges into what rx_transport makes of them; lost responses, fences, limits, responses that cannot be used. Time
-// jumps to the next timer when nothing else is under way. Doorbells come with pushed WQEs, good ones, and others that would
-// be noticed if they were used: torn, stale, of another QP or page, of the wrong size, behind WQEs that wait.
+// acknowledges into what rx_transport makes of them; lost responses, fences, limits, responses that cannot be used; credits of a
+// peer whose receives come slowly, with updates and without, over a link with loss and without: nothing that needs a credit goes
+// without, but for what IBTA 9.7.7.2 lets pass. Time jumps to the next timer when nothing else is under way. Doorbells come with pushed
+// WQEs, good ones, and others that would be noticed if they were used: torn, stale, of another QP or page, of the wrong size, behind
+// WQEs that wait.
 
 module requester_tb
   import rnic_pkg::*;
@@ -72,7 +74,7 @@ module requester_tb
   req_query_t adm_rsp;
   logic drain = 0, drain_done;
   logic [3:0] ev_wqe;
-  logic ev_bad_db, ev_ack, ev_nak, ev_ghost, ev_window, ev_axi_err, idle;
+  logic ev_bad_db, ev_ack, ev_nak, ev_ghost, ev_window, ev_credit, ev_axi_err, idle;
   logic ev_timeout, ev_nak_seq, ev_rnr, ev_again, wake_valid;
   logic [63:0] tim = 64'h1234_5600, wake;
   logic inl_valid, inl_ready = 0, ah_req_valid, ah_rsp_valid = 0;
@@ -123,7 +125,7 @@ module requester_tb
     .adm_rsp_valid_o(adm_rsp_valid), .adm_rsp_o(adm_rsp),
     .drain_i(drain), .drain_done_o(drain_done),
     .ev_wqe_o(ev_wqe), .ev_bad_db_o(ev_bad_db), .ev_ack_o(ev_ack), .ev_nak_o(ev_nak),
-    .ev_ghost_o(ev_ghost), .ev_window_o(ev_window), .ev_axi_err_o(ev_axi_err),
+    .ev_ghost_o(ev_ghost), .ev_window_o(ev_window), .ev_credit_o(ev_credit), .ev_axi_err_o(ev_axi_err),
     .ev_timeout_o(ev_timeout), .ev_nak_seq_o(ev_nak_seq), .ev_rnr_o(ev_rnr), .ev_again_o(ev_again),
     .ev_read_o(ev_read), .ev_atomic_o(ev_atomic), .rd_re_i(rd_re), .rd_qp_i(rd_qp), .rd_view_o(rd_view),
     .rd_update_valid_i(rd_update_valid), .rd_update_i(rd_update),
@@ -225,6 +227,21 @@ module requester_tb
   int rsp_fail[NQ];                    // percent of responses that cannot be used
   logic [3:0] rsp_status[NQ];
   int n_read = 0, n_atomic = 0, n_rsp = 0, n_implied = 0, n_dup_rsp = 0, n_fence_wait = 0, n_full_rd = 0, n_part = 0;
+
+  // credits: the peer's receive queue, and what the device knows of it
+  bit flow[NQ], flow_default = 0;      // both sides do flow control
+  bit k_invalid[NQ];                   // the peer gives no credits
+  bit k_updates[NQ];                   // the peer repeats its acknowledge when receives are posted again
+  int k_posted[NQ], k_used[NQ], k_rate[NQ], k_burst[NQ];
+  bit k_open[NQ], k_none[NQ];          // a SEND has its receive; the peer was told of none
+  int c_sent[NQ], p_used[NQ][Log];     // messages that took a credit: sent whole, complete with the PSN
+  int m_limit[NQ];
+  bit m_unlimited[NQ];
+  longint ack_time[NQ];
+  bit set_back[NQ];                    // sent again since the last message without credit
+  int n_probe = 0, n_starved = 0, n_no_recv = 0, n_update = 0, n_limited = 0, n_first_only = 0;
+  int table_of[31] = '{0, 1, 2, 3, 4, 6, 8, 12, 16, 24, 32, 48, 64, 96, 128, 192, 256, 384, 512, 768, 1024, 1536, 2048, 3072, 4096, 6144,
+                       8192, 12288, 16384, 24576, 32768};
 
   logic [511:0] mem[longint unsigned];
   bit mem_bad[longint unsigned];
@@ -587,13 +604,24 @@ module requester_tb
   typedef struct packed {logic [6:0] len; logic [InlineBytes*8-1:0] data;} inl_t;
   inl_t inl_exp[$], inl_got[$];
 
+  // what an acknowledge of now says
+  function automatic logic [7:0] ack_syn(int q);
+    int n, code;
+    if (!flow[q] || k_invalid[q]) return SynAck;
+    n = k_posted[q] - k_used[q] + int'(k_open[q]);
+    code = 0;
+    for (int c = 0; c < 31; c++) if (table_of[c] <= n) code = c;
+    k_none[q] = code == 0;
+    return 8'(code);
+  endfunction
+
   task automatic schedule_ack(int q, psn_t psn, logic [7:0] syn, int extra);
     longint due;
     due = cyc + rnd(ack_lat_min, ack_lat_max) + extra;
     // with READs nothing overtakes on a network that loses nothing
     if (rd_pc[q] != 0 && due < last_due[q]) due = last_due[q];
     last_due[q] = due;
-    acks.push_back({64'(due), qidx[q], psn_t'(psn), 8'(syn), 16'('0)});
+    acks.push_back({64'(due), qidx[q], psn_t'(psn), 8'(syn), syn == Response && chance(60) ? {8'd1, ack_syn(q)} : 16'd0});
   endtask
 
   // opcode by IBTA table 38
@@ -648,22 +676,33 @@ module requester_tb
         reply(q, pkt.psn, 8'h20 | 8'(code));
         return;
       end
+      if (flow[q] && !k_invalid[q] && pkt.opcode inside {8'h00, 8'h04, 8'h05, 8'h17, 8'h09, 8'h0b}) begin
+        if (k_posted[q] == k_used[q]) begin
+          n_no_recv++;
+          e_nak[q] = 1;
+          reply(q, pkt.psn, 8'h20 | 8'(rnd(1, 4)));
+          return;
+        end
+        k_used[q]++;
+        k_open[q] = pkt.opcode == 8'h00;
+      end
+      if (pkt.opcode inside {8'h02, 8'h03, 8'h16}) k_open[q] = 0;
       e_psn[q] = e_psn[q] + psn_t'(n);
       if (n != 0 && (pkt.has_atomic || pkt.opcode == OpRcReadRequest)) respond(q, pkt.psn, n);
-      else if (pkt.ack_req || chance(5)) reply(q, pkt.psn, SynAck);
+      else if (pkt.ack_req || chance(5)) reply(q, pkt.psn, ack_syn(q));
     end else if (psn_gt(pkt.psn, e_psn[q])) begin
       if (!e_nak[q]) reply(q, e_psn[q], SynNakSeq);
       e_nak[q] = 1;
     end else if (pkt.has_atomic || pkt.opcode == OpRcReadRequest) begin
       respond(q, pkt.psn, n);
     end else begin
-      reply(q, e_psn[q] - 1, SynAck);
+      reply(q, e_psn[q] - 1, ack_syn(q));
     end
   endtask
 
   task automatic check_packet;
     int q, s, len, mtu, need, run, pos, left, cut, slot, n, n_out;
-    bit first, last, must, again, is_rd, asks;
+    bit first, last, must, again, is_rd, asks, takes;
     psn_t w_base;
     logic [31:0] off;
     logic [7:0] op;
@@ -687,6 +726,11 @@ module requester_tb
       off = p_off[q][slot];
       if (pkt.wqe !== 16'(p_wqe[q][slot])) $fatal(1, "QP %0d PSN %h: WQE %0d, was %0d", q, pkt.psn, pkt.wqe, p_wqe[q][slot]);
       if (tim > rnr_from[q] && tim < rnr_until[q]) $fatal(1, "QP %0d sends %0d cycles before its RNR timer's end", q, rnr_until[q] - tim);
+      // the wait is over, whatever was unsure about its end
+      if (pkt.psn == r_una[q] && tim > rnr_from[q]) begin
+        rnr_until[q] = 0;
+        rnr_mute[q] = 0;
+      end
     end else begin
       // NOPs have no packets
       while (d_kind[q][int'(r_send[q]) % Ring] == 1 && r_send[q] != r_rung[q]) r_send[q] = r_send[q] + 1;
@@ -754,6 +798,26 @@ module requester_tb
     if (is_ud(q)) n_ud++;
     if (pkt.solicited !== (last && !is_rd && d_se[q][s])) $fatal(1, "QP %0d WQE %0d: SE", q, pkt.wqe);
     if (pkt.inl !== d_inl[q][s]) $fatal(1, "QP %0d WQE %0d: inline", q, pkt.wqe);
+    // credits
+    takes = d_op[q][s] inside {WqeOpcodeSend, WqeOpcodeSendImm, WqeOpcodeSendInv, WqeOpcodeRdmaWriteImm};
+    if (again) begin
+      set_back[q] = 1;
+    end else begin
+      if (flow[q] && takes && !m_unlimited[q] && c_sent[q] >= m_limit[q] && (first || d_op[q][s] != WqeOpcodeRdmaWriteImm)) begin
+        n_limited++;
+        if (!pkt.ack_req && d_op[q][s] != WqeOpcodeRdmaWriteImm) $fatal(1, "QP %0d WQE %0d: no credit and no AckReq", q, pkt.wqe);
+        if (first && c_sent[q] != 0) begin
+          n_probe++;
+          // IBTA 9.7.7.2: one at a time; after a wait, or in place of what is sent again
+          if (tim - ack_time[q] < 64'd262144 && !set_back[q]) $fatal(1, "QP %0d WQE %0d: goes without credit after %0d cycles", q, pkt.wqe, tim - ack_time[q]);
+        end
+        set_back[q] = 0;
+        if ((!first || c_sent[q] != 0) && r_una[q] !== pkt.psn) $fatal(1, "QP %0d WQE %0d: no credit, PSN %h, oldest %h", q, pkt.wqe, pkt.psn, r_una[q]);
+        if (first && !last) n_first_only++;
+      end
+      if (takes && last) c_sent[q]++;
+      for (int i = 0; i < n; i++) p_used[q][(slot + i) % Log] = c_sent[q];
+    end
     r_since[q]++;
     must = last || (req_interval != 0 && r_since[q] >= int'(req_interval));
     asks = is_uc(q) ? pkt.report : pkt.ack_req;
@@ -934,14 +998,17 @@ module requester_tb
       end
     end
     a = '{qp: rx_q.qp, psn: rx_q.psn, msn: 24'($urandom()), syndrome: rx_q.syn,
-          own: qp_tab[rx_q.qp].qp_type != QpTypeRc, src: AckPacket, fail: '0};
+          own: qp_tab[rx_q.qp].qp_type != QpTypeRc, credits: qp_tab[rx_q.qp].qp_type == QpTypeRc, src: AckPacket, fail: '0};
     u = '{qp: rx_q.qp, take: 1'b0, last: 1'b0, psn: rx_q.psn};
     if (rx_q.syn == Response) begin
       if (!waiting || psn_gt(m_exp[q], rx_q.psn) || psn_ge(rx_q.psn, r_psn[q])) begin
         n_dup_rsp++;
         return;
       end
-      a.syndrome = SynAck;
+      // who tells nothing has not told: the peer repeats its acknowledge later
+      a.syndrome = rx_q.wqe[7:0];
+      a.credits = rx_q.wqe[8];
+      if (!a.credits) a.syndrome = SynAck;
       if (rx_q.psn == m_exp[q]) begin
         if (chance(rsp_fail[q])) begin
           a.src = AckLocal;
@@ -974,6 +1041,7 @@ module requester_tb
       a.src = AckImplied;
       a.psn = m_exp[q];
       a.syndrome = SynNakSeq;
+      a.credits = 0;
       m_gap[q] = 1;
       rd_update_valid <= 1;
       n_implied++;
@@ -1028,6 +1096,7 @@ module requester_tb
       if (cyc - last_progress > 200000) $fatal(1, "nothing moves any more");
       // events
       if (ev_window) n_window++;
+      if (ev_credit) n_starved++;
       if (ev_ghost) n_ghost++;
       if (ev_nak) n_nak++;
       if (ev_ack) n_ack++;
@@ -1154,11 +1223,20 @@ module requester_tb
       // acknowledges
       if (ackrx_valid && ackrx_ready) begin
         automatic int q = qnum[ackrx.qp];
+        automatic bit is_ack = ackrx.syndrome[7:5] == 3'd0 && ackrx.src != AckLocal;
+        if (is_ack && ackrx.credits && 24'(ackrx.psn + 1 - r_una[q]) <= 24'(r_psn[q] - r_una[q])) begin
+          if (ackrx.syndrome == SynAck) m_unlimited[q] = 1;
+          else if (p_used[q][int'(ackrx.psn) % Log] + table_of[ackrx.syndrome[4:0]] > m_limit[q])
+            m_limit[q] = p_used[q][int'(ackrx.psn) % Log] + table_of[ackrx.syndrome[4:0]];
+        end
+        // one that tells nothing new starts no wait again
+        if (is_ack && 24'(ackrx.psn + 1 - r_una[q]) <= 24'(r_psn[q] - r_una[q]) && ackrx.psn + 24'd1 != r_una[q]) ack_time[q] = tim;
         if (ackrx.syndrome[7:5] == 3'b001 && 24'(ackrx.psn - r_una[q]) < 24'(r_psn[q] - r_una[q]) && (tim >= rnr_until[q] || ackrx.psn != r_una[q]) &&
             (tim >= rnr_mute[q] || ackrx.psn != r_una[q])) begin
           // a second one shortly after the end may still be within the first wait, and is ignored then
           if (tim < rnr_until[q] + 1500 && ackrx.psn == r_una[q]) begin
             rnr_until[q] = 0;
+            rnr_from[q] = tim + 60;
             rnr_mute[q] = tim + rnr_cycles(int'(ackrx.syndrome[4:0])) + 1500;
           end else begin
             rnr_mute[q] = 0;
@@ -1167,12 +1245,12 @@ module requester_tb
           end
         end
         // what was acknowledged meanwhile ends the wait
-        if (ackrx.syndrome == SynAck && 24'(ackrx.psn + 1 - r_una[q]) <= 24'(r_psn[q] - r_una[q]) && ackrx.psn + 24'd1 != r_una[q]) rnr_until[q] = 0;
+        if (is_ack && 24'(ackrx.psn + 1 - r_una[q]) <= 24'(r_psn[q] - r_una[q]) && ackrx.psn + 24'd1 != r_una[q]) rnr_until[q] = 0;
         if (ackrx.syndrome == SynNakSeq && 24'(ackrx.psn - r_una[q]) < 24'(r_psn[q] - r_una[q]) && ackrx.psn != r_una[q]) rnr_until[q] = 0;
-        if (24'(ackrx.psn + 24'(ackrx.syndrome == SynAck) - r_una[q]) <= 24'(r_psn[q] - r_una[q]) &&
-            ackrx.psn + 24'(ackrx.syndrome == SynAck) != r_una[q]) n_una[q] = 0;
-        if (ackrx.syndrome == SynAck && 24'(ackrx.psn + 1 - r_una[q]) <= 24'(r_psn[q] - r_una[q])) r_una[q] = ackrx.psn + 1;
-        if (ackrx.syndrome != SynAck && 24'(ackrx.psn - r_una[q]) < 24'(r_psn[q] - r_una[q])) r_una[q] = ackrx.psn;
+        if (24'(ackrx.psn + 24'(is_ack) - r_una[q]) <= 24'(r_psn[q] - r_una[q]) &&
+            ackrx.psn + 24'(is_ack) != r_una[q]) n_una[q] = 0;
+        if (is_ack && 24'(ackrx.psn + 1 - r_una[q]) <= 24'(r_psn[q] - r_una[q])) r_una[q] = ackrx.psn + 1;
+        if (!is_ack && 24'(ackrx.psn - r_una[q]) < 24'(r_psn[q] - r_una[q])) r_una[q] = ackrx.psn;
         ackrx_valid <= 0;
       end
       rd_re <= 0;
@@ -1300,6 +1378,10 @@ module requester_tb
     sent_bytes[q] = 0;
     rd_pc[q] = rd_default; m_made[q] = 0; m_taken[q] = 0; m_gap[q] = 0; last_due[q] = 0; rsp_fail[q] = 0;
     qp_tab[qidx[q]].max_rd_atomic = 8'(rnd(1, 8));
+    flow[q] = flow_default;
+    qp_tab[qidx[q]].flow_control = flow_default || a.qp_type != QpTypeRc;
+    k_invalid[q] = 0; k_updates[q] = 1; k_posted[q] = 0; k_used[q] = 0; k_open[q] = 0; k_none[q] = 0; k_rate[q] = 100; k_burst[q] = 1;
+    c_sent[q] = 0; m_limit[q] = 0; m_unlimited[q] = 0; p_used[q][int'(psn - 24'd1) % Log] = 0;
     admin(QpStateInit, q, psn);
     dead[q] = 0;
     qp_tab[qidx[q]].state = QpRts;
@@ -1314,6 +1396,10 @@ module requester_tb
   endfunction
 
   task automatic stuck;
+    for (int i = 0; i < nq; i++) if (flow[i])
+      $display("QP %0d: receives posted %0d used %0d open %b told none %b updates %b | c_sent %0d limit %0d | RTL used %0d limit %0d seg used %0d probe %b armed %b exp %b wait %b e_psn %h lastack %0d of %0d dead %b",
+        i, k_posted[i], k_used[i], k_open[i], k_none[i], k_updates[i], c_sent[i], m_limit[i], dut.u_completer.used_mem[qidx[i]], dut.u_completer.limit_mem[qidx[i]],
+        dut.u_segmenter.send_mem[qidx[i]].used, dut.u_segmenter.send_mem[qidx[i]].probe, dut.u_retry.armed_q[qidx[i]], dut.u_retry.expired_q[qidx[i]], dut.u_retry.waiting_q[qidx[i]], e_psn[i], ack_time[i], tim, dead[i]);
     for (int i = 0; i < nq; i++)
       $display("QP %0d: rung %0d sent %0d off %0d done %0d una %h psn %h | pi %0d fetch %0d gen %0d queued %b blocked %b next %0d off %0d psn %h una %h ci %0d err %b",
         i, r_rung[i], r_send[i], r_off[i], r_done[i], r_una[i], r_psn[i],
@@ -1451,10 +1537,15 @@ module requester_tb
     ph_n = 2; ph_go = 1;
     while (ph_go) @(posedge clk);
   endtask
+  task automatic credit_phase;
+    ph_n = 3; ph_go = 1;
+    while (ph_go) @(posedge clk);
+  endtask
   always begin
     while (!ph_go) @(posedge clk);
     if (ph_n == 1) phase_1_body();
-    else phase_2_body();
+    else if (ph_n == 2) phase_2_body();
+    else phase_3_body();
     ph_go = 0;
   end
 
@@ -1569,6 +1660,88 @@ module requester_tb
     $display("reads: %0d READs, %0d atomics, %0d responses, %0d duplicates, %0d implied, limit reached %0d", n_read, n_atomic, n_rsp, n_dup_rsp, n_implied, n_full_rd);
     if (n_read < 500 || n_atomic < 500 || n_full_rd < 200) $fatal(1, "corners");
     for (int q = 0; q < nq; q++) setup(q, 3'd1, 1'(q), 4'd4);
+  endtask
+
+  // receives are posted; who was told of none is told again
+  bit posting = 0;
+  int kq;
+  always @(posedge clk) if (posting) begin
+    kq = rnd(0, NQ - 1);
+    if (int'($urandom() % 1000) < k_rate[kq] && k_posted[kq] - k_used[kq] < 40) begin
+      k_posted[kq] += rnd(1, k_burst[kq]);
+      if (k_none[kq] && k_updates[kq] && !dead[kq]) begin
+        n_update++;
+        reply(kq, e_psn[kq] - 1, ack_syn(kq));
+      end
+    end
+  end
+
+  // 0: no loss, updates: no RNR NAK, and nothing goes without credit but the first message. 1: the same with READs, of which
+  // responses tell credits too. 2: no updates. 3: loss and lost updates. 4: some peers give no credits. 5: QPs go to ERR and to RESET while they wait.
+  task automatic phase_3_body;
+    int rnr0, probe0;
+    calm = 0; noisy = 1; window = 64; req_interval = 4; quantum_log = 11; rd_lat_min = 20; ack_lat_min = 20; ack_lat_max = 300;
+    for (int round = 0; round < 6 * one; round++) begin
+      jump_ok = round > 1;
+      flow_default = 1;
+      rd_default = round == 1 ? 30 : 0;
+      posting = 0;
+      for (int q = 0; q < nq; q++) begin
+        setup(q, 3'(rnd(1, 5)), 1'(q), 4'(rnd(2, 7)));
+        set_retry(q, round > 2 ? rnd(2, 3) : 8, 7, 7);
+        lossy[q] = 1;
+        drop_pc[q] = round == 3 ? 3 : 0;
+        ackdrop_pc[q] = round == 3 ? 3 : 0;
+        k_posted[q] = round < 2 ? 1 : 0;
+        k_updates[q] = round != 2;
+        k_invalid[q] = round == 4 && chance(40);
+        k_rate[q] = q % 3 == 2 ? 300 : round < 2 ? 12 : 4;
+        k_burst[q] = q % 2 == 0 ? 1 : 12;
+      end
+      posting = 1;
+      rnr0 = n_no_recv;
+      probe0 = n_probe;
+      if (round < 5) begin
+        traffic(120, 0);
+        for (int q = 0; q < nq; q++) if (e_psn[q] != r_psn[q]) $fatal(1, "QP %0d: receiver at %h, sent %h", q, e_psn[q], r_psn[q]);
+        if (round < 2 && (n_no_recv != rnr0 || n_probe != probe0)) $fatal(1, "%0d RNR NAKs, %0d messages without credit", n_no_recv - rnr0, n_probe - probe0);
+      end else begin
+        for (int q = 0; q < nq; q++) begin
+          for (int i = 0; i < size_of(q); i++) post_random(q, 0, 1);
+          bell(q);
+        end
+        repeat (3000) @(posedge clk);
+        posting = 0;
+        for (int q = 0; q < nq; q++) if (q % 2 == 0) begin
+          forced[q] = 1;
+          to_err(qidx[q]);
+        end else begin
+          qp_tab[qidx[q]].state = QpReset;
+        end
+        for (int i = 0; i < 3 * one; i++) begin
+          drain <= 1;
+          @(posedge clk);
+          while (!drain_done) @(posedge clk);
+          drain <= 0;
+          @(posedge clk);
+        end
+        for (int q = 1; q < nq; q += 2) begin
+          dead[q] = 1;
+          r_done[q] = r_rung[q];
+        end
+        settle(-1);
+        repeat (10000) @(posedge clk);
+        if (wake != '1 || !wake_valid) $fatal(1, "a timer runs though nothing is outstanding");
+        audit();
+      end
+      $display("credits %0d: %0d waits, %0d updates, %0d without credit (%0d after the timer, %0d first packets), %0d RNR NAKs", round, n_starved, n_update, n_limited, n_probe, n_first_only, n_no_recv);
+    end
+    posting = 0;
+    flow_default = 0;
+    rd_default = 0;
+    jump_ok = 1;
+    if (n_starved < 500 || n_update < 300 || n_probe < 50 || n_limited < 100 || n_first_only < 20 || n_no_recv < 30) $fatal(1, "corners: credits");
+    for (int q = 0; q < nq; q++) setup(q, 3'(rnd(1, 5)), 1'(q), 4'd4);
   endtask
 
   task automatic phase_2_body;
@@ -2107,6 +2280,8 @@ module requester_tb
     traffic(10, 0);
 
     read_phase_2();
+
+    credit_phase();
 
     $display("pushes: %0d of %0d doorbells with one used", n_push, n_bells);
     if (n_push < 200 || n_unused < 500) $fatal(1, "corners: %0d pushes used, %0d not", n_push, n_unused);

@@ -12,13 +12,13 @@ typedef struct packed {
   logic [63:0] mask;    // bits that exist
   logic [63:0] reset;
 } csr_entry_t;
-localparam int NumCsr = 128;
+localparam int NumCsr = 130;
 
 function automatic csr_entry_t csr_entry(input int i);
   case (i)
     0: return '{17'h00000, 1'b0, 3'(AccConst), 64'hffffffff, 64'h434e524f};  // id
     1: return '{17'h00004, 1'b0, 3'(AccConst), 64'hffffffff, 64'h1};  // version
-    2: return '{17'h00008, 1'b0, 3'(AccConst), 64'hffffffff, 64'hb87810f6};  // layout_hash
+    2: return '{17'h00008, 1'b0, 3'(AccConst), 64'hffffffff, 64'h2b7c1677};  // layout_hash
     3: return '{17'h00010, 1'b0, 3'(AccRo), 64'h7fffffff, 64'h0};  // caps0
     4: return '{17'h00014, 1'b0, 3'(AccRo), 64'h1fffffff, 64'h0};  // caps1
     5: return '{17'h00018, 1'b0, 3'(AccRo), 64'hffffffff, 64'h0};  // clock
@@ -144,6 +144,8 @@ function automatic csr_entry_t csr_entry(input int i);
     125: return '{17'h01410, 1'b1, 3'(AccRo), 64'hffffffffffffffff, 64'h0};  // mr_cache_evict
     126: return '{17'h01418, 1'b1, 3'(AccRo), 64'hffffffffffffffff, 64'h0};  // mr_cache_writeback
     127: return '{17'h01420, 1'b1, 3'(AccRo), 64'hffffffffffffffff, 64'h0};  // mr_cache_stall
+    128: return '{17'h01430, 1'b1, 3'(AccRo), 64'hffffffffffffffff, 64'h0};  // stall_tx_credit
+    129: return '{17'h01438, 1'b1, 3'(AccRo), 64'hffffffffffffffff, 64'h0};  // tx_credit_updates
     default: return '0;
   endcase
 endfunction
@@ -421,6 +423,10 @@ assign seen[126] = '0;
 assign qe[126] = 1'b0;
 assign seen[127] = '0;
 assign qe[127] = 1'b0;
+assign seen[128] = '0;
+assign qe[128] = 1'b0;
+assign seen[129] = '0;
+assign qe[129] = 1'b0;
 
 // What hardware gives: ro values, rw1c set pulses. Call csr_apply after a change.
 logic [63:0] drive [NumCsr];
@@ -567,6 +573,8 @@ task automatic csr_apply();
   hw2reg.mr_cache_evict.count = drive[125][63:0];
   hw2reg.mr_cache_writeback.count = drive[126][63:0];
   hw2reg.mr_cache_stall.count = drive[127][63:0];
+  hw2reg.stall_tx_credit.count = drive[128][63:0];
+  hw2reg.tx_credit_updates.count = drive[129][63:0];
 endtask
 
 function automatic logic db_defined(input logic [11:0] offset);

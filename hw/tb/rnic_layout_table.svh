@@ -39,7 +39,7 @@ function automatic int layout_fields(input int layout);
     5: return 14;
     6: return 10;
     7: return 7;
-    8: return 51;
+    8: return 52;
     9: return 11;
     10: return 7;
     11: return 4;
@@ -224,17 +224,18 @@ function automatic logic [127:0] layout_field_8(input int field, input qp_contex
     37: return 128'(s.srqn);
     38: return 128'(s.has_srq);
     39: return 128'(s.rq_open);
-    40: return 128'(s.sgid);
-    41: return 128'(s.dgid);
-    42: return 128'(s.next_psn);
-    43: return 128'(s.una_psn);
-    44: return 128'(s.expected_psn);
-    45: return 128'(s.msn);
-    46: return 128'(s.sq_pi);
-    47: return 128'(s.sq_next);
-    48: return 128'(s.sq_ci);
-    49: return 128'(s.rq_pi);
-    50: return 128'(s.rq_ci);
+    40: return 128'(s.flow_control);
+    41: return 128'(s.sgid);
+    42: return 128'(s.dgid);
+    43: return 128'(s.next_psn);
+    44: return 128'(s.una_psn);
+    45: return 128'(s.expected_psn);
+    46: return 128'(s.msn);
+    47: return 128'(s.sq_pi);
+    48: return 128'(s.sq_next);
+    49: return 128'(s.sq_ci);
+    50: return 128'(s.rq_pi);
+    51: return 128'(s.rq_ci);
     default: return '0;
   endcase
 endfunction

@@ -4,7 +4,8 @@
 // and are reset, against rings in a model of host memory with random latency and read errors. Every WQE must come
 // once, in order, with the content of its slot: answered or flushed; nothing may be read outside a ring
 // or, after a drain, for a QP that was reset. Some QPs share two SRQs: the next WQE goes to whoever asks, its ring slot is
-// posted again at once, and the QP keeps it; SRQs have limits, and are destroyed and made anew.
+// posted again at once, and the QP keeps it; SRQs have limits, and are destroyed and made anew. Credits are looked at and told at
+// random; after a QP's peer was told of none, the next receive is reported once.
 
 module rq_cache_tb
   import rnic_pkg::*;
@@ -42,6 +43,9 @@ module rq_cache_tb
   logic adm_valid = 0, adm_ready, adm_init = 0, adm_rsp_valid, drain = 0, drain_done, idle;
   qp_idx_t adm_qp = '0;
   rq_query_t adm_rsp;
+  qp_idx_t cr_qp = '0;
+  logic cr_tell = 0;
+  logic [4:0] cr_code;
   logic [2:0] ev_wqe;
   logic ev_bad_db, ev_axi_err;
 
@@ -55,6 +59,7 @@ module rq_cache_tb
     .r_valid_i(r_valid), .r_data_i(r_data), .r_last_i(r_last), .r_err_i(r_err),
     .rq_req_valid_i(req_valid), .rq_req_ready_o(req_ready), .rq_req_i(req),
     .rq_rsp_valid_o(rsp_valid), .rq_rsp_o(rsp),
+    .cr_qp_i(cr_qp), .cr_tell_i(cr_tell), .cr_code_o(cr_code),
     .flush_valid_o(flush_valid), .flush_ready_i(flush_ready), .flush_o(flush),
     .adm_valid_i(adm_valid), .adm_ready_o(adm_ready), .adm_init_i(adm_init), .adm_qp_i(adm_qp),
     .adm_rsp_valid_o(adm_rsp_valid), .adm_rsp_o(adm_rsp),
@@ -84,6 +89,8 @@ module rq_cache_tb
   logic [23:0] pd[NR];
   int sw_pi[NR], hw_pi[NR], db_cycle[NR], next[NR], n_sge;
   bit open[NQ], flushed[NQ], told[NQ], last_told[NQ];
+  bit none_told[NQ];              // the peer was told that there are no credits, and nothing else since
+  int reports[NQ], none_since[NQ];  // reports that may come
   // WQE of an SRQ that a QP holds
   bit h_bad[NQ];
   logic [2:0] h_num[NQ];
@@ -121,6 +128,8 @@ module rq_cache_tb
       flushed[i] = 0;
       told[i] = 0;
       last_told[i] = 0;
+      none_told[i] = 0;
+      reports[i] = 0;
     end
   endfunction
 
@@ -228,6 +237,8 @@ module rq_cache_tb
   end
 
   // ---- what comes out ----
+  int n_tell, n_tell_none, n_report, seen_code[32];
+  bit took[NQ];  // something was there since the peer was told of none
   bit fresh;
   int n_again, n_ok, n_bad, n_none, n_gone, n_flush, n_bad_db, want_bad_db, n_multi, n_shared, n_held, n_last, n_srq;
   int rr;              // its ring
@@ -289,6 +300,13 @@ module rq_cache_tb
     end
     if (flush_valid && flush_ready) begin
       fi = (int'(flush.qp) - 3) / 21;
+      if (flush.credits) begin
+        if (int'(flush.qp) != qp_of(fi) || fi >= NO || reports[fi] == 0 || flush.last_wqe) $fatal(1, "QP %0d: report of a receive", flush.qp);
+        if (hw_pi[fi] == next[fi] && !open[fi] && !took[fi]) $fatal(1, "QP %0d: report, but nothing is posted", fi);
+        reports[fi]--;
+        none_told[fi] = 0;
+        n_report++;
+      end else begin
       n_flush += int'(!flush.last_wqe);
       if (int'(flush.qp) != qp_of(fi) || int'(flush.cqn) != fi + 7) $fatal(1, "flush of QP %0d to CQ %0d", flush.qp, flush.cqn);
       if (state[fi] != QpErr && !resetting) $fatal(1, "flush of a QP in state %0d", state[fi]);
@@ -307,6 +325,45 @@ module rq_cache_tb
         if (next[fi] == hw_pi[fi] || int'(flush.index) != next[fi] % 65536) $fatal(1, "QP %0d: flush of %0d, want %0d", fi, flush.index, next[fi]);
         next[fi]++;
       end
+      end
+    end
+  end
+
+  // ---- credits ----
+  bit tell_on = 0;
+  int table_of[31] = '{0, 1, 2, 3, 4, 6, 8, 12, 16, 24, 32, 48, 64, 96, 128, 192, 256, 384, 512, 768, 1024, 1536, 2048, 3072, 4096, 6144,
+                       8192, 12288, 16384, 24576, 32768};
+  function automatic int code_of(int n);
+    for (int c = 30; c > 0; c--) if (table_of[c] <= n) return c;
+    return 0;
+  endfunction
+  int ci_tell, lo, hi;
+  always @(negedge clk) begin
+    ci_tell = int'($urandom() % NO);
+    cr_qp = qp_idx_t'(qp_of(ci_tell));
+    cr_tell = rst_n && tell_on && !resetting && !req_busy && $urandom() % 4 == 0 && state[ci_tell] inside {QpInit, QpRtr, QpRts, QpSqd};
+  end
+  always @(posedge clk) if (rst_n) begin
+    if (cr_tell) begin
+      hi = hw_pi[ci_tell] - next[ci_tell] + int'(open[ci_tell]);
+      lo = cycle - db_cycle[ci_tell] < 200 ? low_pi[ci_tell] - next[ci_tell] + int'(open[ci_tell]) : hi;
+      if (lo < 0) lo = 0;
+      if (int'(cr_code) < code_of(lo) || int'(cr_code) > code_of(hi)) $fatal(1, "QP %0d: credit code %0d, %0d to %0d are there", ci_tell, cr_code, lo, hi);
+      if (cr_code == 0) begin
+        if (!none_told[ci_tell]) begin
+          reports[ci_tell]++;
+          none_since[ci_tell] = cycle;
+        end
+        n_tell_none++;
+      end
+      none_told[ci_tell] = cr_code == 0;
+      seen_code[cr_code]++;
+      n_tell++;
+    end
+    for (int i = 0; i < NO; i++) begin
+      took[i] = hw_pi[i] != next[i] || (took[i] && none_told[i]);
+      if (!none_told[i] || (hw_pi[i] == next[i] && !open[i]) || cycle - db_cycle[i] < 200 || !(state[i] inside {QpInit, QpRtr, QpRts, QpSqd})) none_since[i] = cycle;
+      else if (cycle - none_since[i] > 1500) $fatal(1, "QP %0d: receives are there, and the peer does not know", i);
     end
   end
 
@@ -530,11 +587,14 @@ module rq_cache_tb
       fresh_qp(i);
       if (i < NQ) state[i] = QpReset;
     end
+    for (int c = 0; c < 31; c++) if (int'(credit_count(5'(c))) != table_of[c]) $fatal(1, "credit code %0d: %0d", c, credit_count(5'(c)));
+    for (int n = 0; n <= 32768; n++) if (int'(credit_code(16'(n))) != code_of(n)) $fatal(1, "%0d credits: code %0d, want %0d", n, credit_code(16'(n)), code_of(n));
     repeat (4) @(negedge clk);
     rst_n = 1;
     for (int r = NQ; r < NR; r++) srq_command(SrqCmdCreate, r, 0);
     // the rings are made before anything is asked
     for (int i = 0; i < NQ; i++) state[i] = qp_state_e'(1 + i % 4);
+    tell_on = 1;
     for (int n = 0; n < cycles; n++) begin
       @(negedge clk);
       stall = (n / 3000) % 3 == 0 ? 0 : (n / 3000) % 3 == 1 ? 30 : 70;
@@ -567,6 +627,7 @@ module rq_cache_tb
         end
       end
     end
+    tell_on = 0;
     // in the end all fail, and everything posted is flushed
     while (req_busy || db_valid || err_valid) begin
       @(negedge clk);
@@ -602,13 +663,14 @@ module rq_cache_tb
     if (n_bad_db != want_bad_db) $fatal(1, "%0d bad doorbells, want %0d", n_bad_db, want_bad_db);
     if (n_ok < 1000 || n_multi < 300 || n_again < 50 || n_bad < 50 || n_none < 100 || n_gone < 20 || n_flush < 200 ||
         n_reset < 20 || n_err < 10 || n_rd_err < 10 || want_bad_db < 50 || n_shared < 500 || n_held < 150 ||
-        n_last < 20 || n_lim < 30 || n_srq < 100) begin
+        n_last < 20 || n_lim < 30 || n_srq < 100 || n_tell < 1000 || n_tell_none < 200 || n_report < 40 || seen_code[7] < 5 || seen_code[10] < 5) begin
+      $display("told %0d (none: %0d), reported %0d, codes %p", n_tell, n_tell_none, n_report, seen_code);
       $display("shared %0d held %0d last %0d limits %0d commands %0d", n_shared, n_held, n_last, n_lim, n_srq);
       $fatal(1, "corner not reached: ok %0d multi %0d bad %0d none %0d gone %0d flush %0d reset %0d err %0d rd %0d db %0d",
              n_ok, n_multi, n_bad, n_none, n_gone, n_flush, n_reset, n_err, n_rd_err, want_bad_db);
     end
-    $display("PASS %0d WQEs (%0d of SRQs, %0d times held), %0d limits, %0d times last, %0d malformed, %0d times none, %0d flushed, %0d reads (%0d open), %0d resets, slowest answer %0d",
-             n_ok, n_shared, n_held, n_lim, n_last, n_bad, n_none, n_flush, n_read, max_open, n_reset, slow);
+    $display("PASS %0d times told (%0d none), %0d reports; %0d WQEs (%0d of SRQs, %0d times held), %0d limits, %0d times last, %0d malformed, %0d times none, %0d flushed, %0d reads (%0d open), %0d resets, slowest answer %0d",
+             n_tell, n_tell_none, n_report, n_ok, n_shared, n_held, n_lim, n_last, n_bad, n_none, n_flush, n_read, max_open, n_reset, slow);
     $finish;
   end
 endmodule

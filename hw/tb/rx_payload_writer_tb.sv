@@ -137,7 +137,7 @@ module rx_payload_writer_tb
     w.iova = {$urandom(), $urandom()};
     w.last = kind != RxError;
     w.ack = kind == RxError;
-    w.syndrome = kind != RxError ? SynAck : $urandom() % 2 == 0 ? SynNakInvReq : SynNakAccess;
+    w.syndrome = kind != RxError ? 8'($urandom() % 32) : $urandom() % 2 == 0 ? SynNakInvReq : SynNakAccess;
     r = a_read();
     r.dup = dup;
     v = {$urandom(), $urandom()};
@@ -155,7 +155,7 @@ module rx_payload_writer_tb
     packets++;
     if (!bad[qp]) begin
       j = '{kind: kind == RxRead ? RspRead : kind == RxAtomic ? RspAtomic : RspError, qp: qp, slot: r.slot, dup: dup, access: w.syndrome == SynNakAccess, psn: w.psn,
-            msn: w.msn, va: kind == RxAtomic ? v : r.va, rkey: r.rkey, len: r.len};
+            msn: w.msn, credits: w.syndrome[4:0], va: kind == RxAtomic ? v : r.va, rkey: r.rkey, len: r.len};
       if (kind == RxAtomic && !dup) begin
         a = '{fetch_add: r.fetch_add, iova: w.iova, swap_add: r.swap_add, compare: r.compare};
         at_want.push_back(a);
@@ -213,9 +213,10 @@ module rx_payload_writer_tb
     beats_of.push_back(0);
     wr_todo.push_back(w);
     rd_todo.push_back(a_read());
-    r = '{qp: qp, psn: w.psn, msn: w.msn, syndrome: w.syndrome, own: 1'b0, src: w.src, fail: w.fail};
+    r = '{qp: qp, psn: w.psn, msn: w.msn, syndrome: w.syndrome, own: 1'b0, credits: w.credits, src: w.src, fail: w.fail};
     if (value && fail) begin
       r.syndrome = 0;
+      r.credits = 0;
       r.src = AckLocal;
       r.fail = 4'd2;
       req_fails++;
@@ -264,7 +265,8 @@ module rx_payload_writer_tb
     w.silent = $urandom() % 4 == 0;
     w.psn = psn_t'($urandom());
     w.msn = 24'($urandom());
-    w.syndrome = len == 0 && ($urandom() % 2) == 0 ? SynNakSeq : SynAck;
+    w.syndrome = len == 0 && ($urandom() % 2) == 0 ? SynNakSeq : 8'($urandom() % 32);
+    w.credits = 1'($urandom());
     if (cqe_kind == 4) begin
       w.to_req = 1;
       w.src = ack_src_e'($urandom());
@@ -353,7 +355,7 @@ module rx_payload_writer_tb
         errs_want++;
         req_fails++;
       end
-      r = '{qp: qp, psn: w.psn, msn: w.msn, syndrome: failed ? 8'd0 : w.syndrome, own: 1'b0, src: failed ? AckLocal : w.src,
+      r = '{qp: qp, psn: w.psn, msn: w.msn, syndrome: failed ? 8'd0 : w.syndrome, own: 1'b0, credits: w.credits && !failed, src: failed ? AckLocal : w.src,
             fail: failed ? 4'd2 : w.fail};
       req_want.push_back(r);
       req_b.push_back(b_made);

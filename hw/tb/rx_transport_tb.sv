@@ -5,7 +5,7 @@
 // reference model, then throughput, admin port and drain. Receive WQEs come from a model of the receive queues
 // (good, malformed, none, flushed) with random latency. Responses to READs and atomics come in order, doubled, with gaps, wrong
 // and unasked for, against entries of random scatter lists. The response queues answer at once, or, in some directed
-// tests, not at all. DataW does not matter to this block.
+// tests, not at all. Credits change in every cycle; reports of posted receives come between packets. DataW does not matter to this block.
 
 module rx_transport_tb
   import rnic_pkg::*;
@@ -46,7 +46,9 @@ module rx_transport_tb
   rx_read_t rd;
   qp_idx_t rs_qp;
   rsp_done_t rd_done;
-  logic ev_read, ev_atomic;
+  logic ev_read, ev_atomic, cr_tell, ev_update;
+  qp_idx_t cr_qp;
+  logic [4:0] cr_code = '0;
   logic rd_re, rd_update_valid, ev_implied, ev_dup_rsp, ev_ghost_rsp;
   qp_idx_t rd_qp;
   rd_view_t rd_view;
@@ -77,6 +79,7 @@ module rx_transport_tb
     .rq_req_valid_o(rq_req_valid), .rq_req_ready_i(rq_req_ready), .rq_req_o(rq_req),
     .rq_rsp_valid_i(rq_rsp_valid), .rq_rsp_i(rq_rsp),
     .flush_valid_i(flush_valid), .flush_ready_o(flush_ready), .flush_i(flush),
+    .cr_qp_o(cr_qp), .cr_tell_o(cr_tell), .cr_code_i(cr_code), .ev_credit_update_o(ev_update),
     .rq_adm_valid_o(rq_adm_valid), .rq_adm_ready_i(rq_adm_ready), .rq_adm_init_o(rq_adm_init),
     .rq_adm_qp_o(rq_adm_qp), .rq_adm_rsp_valid_i(rq_adm_rsp_valid), .rq_adm_rsp_i(rq_adm_rsp),
     .wr_valid_o(wr_valid), .wr_ready_i(wr_ready), .wr_o(wr), .rd_o(rd),
@@ -307,18 +310,52 @@ module rx_transport_tb
   int n_wr, n_ackrx, n_pcmd, n_err, n_drop, last_drop, n_meta, cycle, seen_drop[32], n_stream;
   int first_meta_cycle, last_meta_cycle;
 
+  // ---- credits: what the block tells is the count of the cycle in which it says so; each ACK or response of a QP with credits tells
+  typedef struct packed {
+    logic [31:0] q;
+    psn_t        epsn;
+    logic [23:0] msn;
+    logic        dead;
+  } snap_t;
+  snap_t snaps[$], snap;         // of each packet made: the state behind it
+  psn_t d_epsn[NumQp];           // the same, of the packets that the block has taken
+  logic [23:0] d_msn[NumQp];
+  bit d_dead[NumQp];
+  bit tell_q = 0, upd_wr = 0;  // upd_wr: the next write is a repeated acknowledge
+  qp_idx_t tell_qp, upd_qp;
+  psn_t upd_psn;
+  logic [23:0] upd_msn;
+  logic [4:0] tell_code;
+  int n_tell, want_tell, n_upd, n_upd_dead, n_ev_upd;
+  function automatic bit flow(int q);
+    return qps[8'(q)].flow_control && qps[8'(q)].qp_type == QpTypeRc && !qps[8'(q)].has_srq;
+  endfunction
+  always @(negedge clk) cr_code = 5'($urandom() % 31);
+  always @(posedge clk) if (rst_n) begin
+    if (tell_q && (!wr_valid || wr.qp != tell_qp || wr.syndrome != {3'd0, tell_code})) $fatal(1, "told %0d to QP %0d: %p", tell_code, tell_qp, wr);
+    tell_q = cr_tell;
+    tell_qp = cr_qp;
+    tell_code = cr_code;
+    n_tell += int'(cr_tell);
+    n_ev_upd += int'(ev_update);
+  end
+
   // has_payload 0 leaves iova without a meaning
   function automatic bit same_wr(rx_write_t a, rx_write_t b);
     // asked for behind responses: compared as what it would be without them
     if (a.kind == RxError) a.kind = RxData;
+    if (flow(int'(b.qp)) && !b.to_req && b.syndrome == 8'h1f && a.syndrome < 8'h1f && (a.ack || a.kind inside {RxRead, RxAtomic}))
+      a.syndrome = 8'h1f;
     if (!a.has_payload) begin
       if (a.kind != RxAtomic || !a.last) a.iova = b.iova;  // (an atomic that comes again is not executed)
       if (a.syndrome != SynAck || !a.last) a.len = b.len;
     end
-    if (!a.ack && (!a.to_req || a.src == AckLocal)) a.syndrome = b.syndrome;
+    if (!a.ack && a.kind == RxData && (!a.to_req || a.src == AckLocal)) a.syndrome = b.syndrome;
+    if (a.src == AckLocal) a.credits = b.credits;
     if (!a.has_value) a.value = b.value;
     if (a.to_req && a.src != AckPacket) a.msn = b.msn;
     if (!a.has_cqe) a.cqe = b.cqe;
+    if (!a.to_req) a.credits = b.credits;
     if (a.more) {a.psn, a.msn, a.syndrome} = {b.psn, b.msn, b.syndrome};
     return a === b;
   endfunction
@@ -334,6 +371,12 @@ module rx_transport_tb
         last_meta_cycle = cycle;
         n_meta++;
         taken_total++;
+        snap = snaps.pop_front();
+        if (snap.q < 256) begin
+          d_epsn[snap.q[7:0]] = snap.epsn;
+          d_msn[snap.q[7:0]] = snap.msn;
+          d_dead[snap.q[7:0]] = snap.dead;
+        end
       end
       if (wr_valid && wr_ready && wr.barrier) begin
         n_bar++;
@@ -351,9 +394,22 @@ module rx_transport_tb
         void'(exp_sq_flush.pop_front());
         void'(sq_flush_behind.pop_front());
       end else if (wr_valid && wr_ready) begin
-        n_wr++;
-        last_wr = wr;
-        if (wr.has_cqe && wr.cqe.status == 8'd5) begin
+        if (!upd_wr) begin
+          n_wr++;
+          last_wr = wr;
+        end
+        if (flow(int'(wr.qp)) && !wr.more && !wr.to_req && wr.syndrome < 8'h20 && (wr.ack || wr.kind inside {RxRead, RxAtomic})) want_tell++;
+        if (upd_wr) begin
+          upd_wr = 0;
+          w5 = '0;
+          w5.qp = upd_qp;
+          w5.ack = 1;
+          w5.psn = upd_psn;
+          w5.msn = upd_msn;
+          w5.syndrome = wr.syndrome;
+          if (wr !== w5) $fatal(1, "repeated QP %0d psn %h msn %h syn %h, want QP %0d psn %h msn %h: %h %h", wr.qp, wr.psn, wr.msn, wr.syndrome, w5.qp, w5.psn, w5.msn, wr, w5);
+          n_upd++;
+        end else if (wr.has_cqe && wr.cqe.status == 8'd5) begin
           // a flush comes between packets, whatever is under way
           if (exp_flush.size() == 0) $fatal(1, "flush nobody asked for");
           f5 = exp_flush[0];
@@ -399,6 +455,14 @@ module rx_transport_tb
           qps[wr.qp].state = QpErr;
         end
         end
+      end
+      if (flush_valid && flush_ready && flush.credits) begin
+        upd_wr = !d_dead[flush.qp];
+        upd_qp = flush.qp;
+        // the next packet may be taken before this leaves
+        upd_psn = d_epsn[flush.qp] - 24'd1;
+        upd_msn = d_msn[flush.qp];
+        n_upd_dead += int'(d_dead[flush.qp]);
       end
       if (ackrx_valid && ackrx_ready) begin
         n_ackrx++;
@@ -549,7 +613,7 @@ module rx_transport_tb
   endtask
 
   bit full_new = 0, full_dup = 0;  // of a directed test: the response queue is full
-  function automatic rx_write_t to_req(int q, ack_src_e src, psn_t psn, int syndrome);
+  function automatic rx_write_t to_req(int q, ack_src_e src, psn_t psn, int syndrome, bit credits = 0);
     rx_write_t w;
     w = '0;
     w.qp = qp_idx_t'(q);
@@ -557,10 +621,12 @@ module rx_transport_tb
     w.src = src;
     w.psn = psn;
     w.syndrome = 8'(syndrome);
+    w.credits = credits;
     return w;
   endfunction
 
   rd_update_t u_new;
+  snap_t snap_new;
   task automatic lost(int q, psn_t psn, bit last);
     exp_wr.push_back(to_req(q, AckImplied, r_exp[q], 'h60));
     u_new = '0;
@@ -594,12 +660,12 @@ module rx_transport_tb
         else if (r_gap[q]) exp_drop.push_back(6);
         else lost(q, m.psn, m.psn == e.last);
       end else if (waiting || v_inc[q]) begin
-        w = to_req(q, AckPacket, m.psn, int'(m.syndrome));
+        w = to_req(q, AckPacket, m.psn, int'(m.syndrome), 1);
         w.msn = m.msn;
         exp_wr.push_back(w);
         n_ordered++;
       end else begin
-        k = '{qp: qp_idx_t'(q), psn: m.psn, msn: m.msn, syndrome: m.syndrome, own: 1'b0, src: AckPacket, fail: '0};
+        k = '{qp: qp_idx_t'(q), psn: m.psn, msn: m.msn, syndrome: m.syndrome, own: 1'b0, credits: 1'b1, src: AckPacket, fail: '0};
         exp_ackrx.push_back(k);
       end
     end else if (!waiting ? !v_inc[q] : ahead && 24'(m.psn - v_max[q]) < 24'h800000) begin
@@ -659,7 +725,7 @@ module rx_transport_tb
         end else begin
           if (parts.size() > 1) n_rsp_split++;
           while (parts.size() > 1) exp_wr.push_back(parts.pop_front());
-          w = to_req(q, AckResponse, m.psn, 'h1f);
+          w = to_req(q, AckResponse, m.psn, op == 'h0e ? 'h1f : int'(m.syndrome), op != 'h0e);
           if (parts.size() != 0) begin
             w.has_payload = 1;
             w.iova = parts[0].iova;
@@ -961,6 +1027,13 @@ module rx_transport_tb
     end
     want_streams += int'(stream);
     todo.push_back(m_in);
+    snap_new = '{q: 32'(q), epsn: 24'd0, msn: 24'd0, dead: 1'b0};
+    if (q >= 0 && q < 256) begin
+      snap_new.epsn = psn_t'(r_epsn[q]);
+      snap_new.msn = 24'(r_msn[q]);
+      snap_new.dead = r_dead[q];
+    end
+    snaps.push_back(snap_new);
     gen_total++;
     made_at.push_back(wr_done + exp_wr.size());
   endtask
@@ -982,7 +1055,8 @@ module rx_transport_tb
     if (exp_wr.size() + exp_ackrx.size() + exp_pcmd.size() + exp_err.size() +
         exp_grh.size() + exp_drop.size() + exp_update.size() != 0 || n_implied != want_implied || n_dup_rsp != want_dup_rsp ||
         n_ghost_rsp != want_ghost_rsp || n_rnr != want_rnr || exp_flush.size() + exp_sq_flush.size() != 0 || exp_rd.size() != 0 ||
-        n_reads != want_reads || n_atomics != want_atomics) begin
+        n_reads != want_reads || n_atomics != want_atomics || n_tell != want_tell || n_ev_upd != n_upd || upd_wr) begin
+      $display("told %0d of %0d, repeated %0d of %0d", n_tell, want_tell, n_ev_upd, n_upd);
       $fatal(1, "%s: missing: %0d writes %0d acknowledges %0d commands %0d errors %0d drops", what,
              exp_wr.size(), exp_ackrx.size(), exp_pcmd.size(), exp_err.size(), exp_drop.size());
     end
@@ -1023,6 +1097,9 @@ module rx_transport_tb
     r_in[q] = 0;
     r_nak[q] = 0;
     r_dead[q] = 0;
+    d_epsn[q] = psn;
+    d_msn[q] = 0;
+    d_dead[q] = 0;
     r_open[q] = 0;
     psn_open[q] = 0;
     r_since[q] = 0;
@@ -2521,6 +2598,7 @@ module rx_transport_tb
       qps[q].recv_cqn = cq_idx_t'($urandom());
       qps[q].has_srq = i % 3 == 2;
       qps[q].srqn = srq_idx_t'($urandom());
+      qps[q].flow_control = 1'($urandom());
       qps[q].dest_qpn = 24'($urandom());
       qps[q].min_rnr_timer = 5'($urandom());
       qps[q].ipv6 = 1'($urandom());
@@ -2554,8 +2632,15 @@ module rx_transport_tb
       end
       if (round < 120 && $urandom() % 20 == 0) begin
         some_flush = {$urandom(), $urandom()};
+        some_flush.credits = 0;
         flush_todo.push_back(some_flush);
         exp_flush.push_back(some_flush);
+      end
+      if (round < 123 && !timed && $urandom() % 10 == 0 && flow(31 * (i % 8))) begin
+        some_flush = '0;
+        some_flush.credits = 1;
+        some_flush.qp = qp_idx_t'(31 * (i % 8));
+        flush_todo.push_back(some_flush);
       end
     end
     if (round >= 123) begin
@@ -2601,7 +2686,7 @@ module rx_transport_tb
   function automatic bit corners_missing();
     return n_rnr < 100 || n_fault[1] < 20 || n_fault[2] < 10 || n_fault[4] < 20 || n_fault[6] < 3 || n_chg < 100 || n_bar < 50 || n_sq_flush < 50 || n_split < 200 || n_cqe < 1000 ||
            n_flushed < 200 || n_uc < 1000 || n_uc_none < 20 || n_again < 20 || n_ud < 500 || n_raw < 20 || n_kept < 20 || seen_drop[14] < 10 || seen_drop[15] < 10 || seen_drop[16] < 10 ||
-           seen_drop[17] < 10;
+           seen_drop[17] < 10 || n_tell < 1000 || n_upd < 400 || n_upd_dead < 20;
   endfunction
 
   initial begin
@@ -2627,6 +2712,7 @@ module rx_transport_tb
       $fatal(1, "receives: corner not reached: %0d %0d %0d %0d %0d %0d %0d", n_rnr, n_fault[1], n_fault[2],
              n_fault[4], n_split, n_cqe, n_flushed);
     end
+    if (n_tell < 1000 || n_upd < 400 || n_upd_dead < 20) $fatal(1, "credits: corner not reached: %0d %0d %0d", n_tell, n_upd, n_upd_dead);
     if (n_reads < 100 || n_atomics < 100 || n_dup_rd < 10 || n_part_rd < 10 || n_later < 2)
       $fatal(1, "READs: corner not reached: %0d %0d %0d %0d %0d", n_reads, n_atomics, n_dup_rd, n_part_rd, n_later);
     if (n_taken < 500 || n_atomic < 100 || n_rsp_bad < 100 || n_rsp_prot < 20 || n_rsp_split < 100 || n_implied < 50 ||

@@ -69,7 +69,7 @@ module rnic_csr
     if (word inside {
           13'h0000, 13'h0002, [13'h0004:13'h0005], [13'h0008:13'h0009], [13'h0010:13'h0012],
           [13'h0020:13'h0025], [13'h0200:13'h0209], [13'h0210:13'h023b], [13'h0240:13'h0257],
-          [13'h0260:13'h0272], [13'h0280:13'h0284]
+          [13'h0260:13'h0272], [13'h0280:13'h0284], [13'h0286:13'h0287]
         }) return 2'b11;
     if (word inside {
           13'h0001, 13'h0003, 13'h000a, 13'h0013, 13'h0028
@@ -81,7 +81,8 @@ module rnic_csr
   function automatic logic csr_wide(input logic [12:0] word);
     return word inside {
         13'h0008, [13'h0010:13'h0011], [13'h0020:13'h0025], [13'h0200:13'h0209],
-        [13'h0210:13'h023b], [13'h0240:13'h0257], [13'h0260:13'h0272], [13'h0280:13'h0284]
+        [13'h0210:13'h023b], [13'h0240:13'h0257], [13'h0260:13'h0272], [13'h0280:13'h0284],
+        [13'h0286:13'h0287]
     };
   endfunction
 
@@ -819,6 +820,12 @@ module rnic_csr
         end
         4'h4: begin
           group11_q[63:0] <= hw2reg_i.mr_cache_stall.count;
+        end
+        4'h6: begin
+          group11_q[63:0] <= hw2reg_i.stall_tx_credit.count;
+        end
+        4'h7: begin
+          group11_q[63:0] <= hw2reg_i.tx_credit_updates.count;
         end
         default: ;
       endcase

@@ -10,7 +10,7 @@
 package rnic_regs_pkg;
 
   // Hash over the register map and the layouts, as in register layout_hash.
-  localparam logic [31:0] LayoutHash = 32'hb87810f6;
+  localparam logic [31:0] LayoutHash = 32'h2b7c1677;
 
   // ---- enums ----------------------------------------------------------------------------------
   // drop_reason: Verdict of the receive front end on one frame, in order of precedence: the first
@@ -231,7 +231,7 @@ package rnic_regs_pkg;
   localparam logic [16:0] CsrVersionOffset = 17'h00004;
   localparam logic [31:0] CsrVersionReset = 32'h1;
   localparam logic [16:0] CsrLayoutHashOffset = 17'h00008;
-  localparam logic [31:0] CsrLayoutHashReset = 32'hb87810f6;
+  localparam logic [31:0] CsrLayoutHashReset = 32'h2b7c1677;
   localparam logic [16:0] CsrCaps0Offset = 17'h00010;
   localparam logic [16:0] CsrCaps1Offset = 17'h00014;
   localparam logic [16:0] CsrClockOffset = 17'h00018;
@@ -327,6 +327,8 @@ package rnic_regs_pkg;
   localparam logic [16:0] CsrMrCacheEvictOffset = 17'h01410;
   localparam logic [16:0] CsrMrCacheWritebackOffset = 17'h01418;
   localparam logic [16:0] CsrMrCacheStallOffset = 17'h01420;
+  localparam logic [16:0] CsrStallTxCreditOffset = 17'h01430;
+  localparam logic [16:0] CsrTxCreditUpdatesOffset = 17'h01438;
 
   // ---- doorbell pages -------------------------------------------------------------------------
   localparam logic [16:0] DbBase = 17'h10000;
@@ -551,7 +553,8 @@ package rnic_regs_pkg;
     logic [127:0] rsvd_10;
     logic [127:0] dgid;
     logic [127:0] sgid;
-    logic [5:0]   rsvd_9;
+    logic [4:0]   rsvd_9;
+    logic         flow_control;
     logic         rq_open;
     logic         has_srq;
     logic [23:0]  srqn;
@@ -1036,6 +1039,12 @@ package rnic_regs_pkg;
     logic [63:0] count;
   } csr_hw2reg_mr_cache_stall_t;
   typedef struct packed {
+    logic [63:0] count;
+  } csr_hw2reg_stall_tx_credit_t;
+  typedef struct packed {
+    logic [63:0] count;
+  } csr_hw2reg_tx_credit_updates_t;
+  typedef struct packed {
     csr_hw2reg_caps0_t                 caps0;
     csr_hw2reg_caps1_t                 caps1;
     csr_hw2reg_clock_t                 clock;
@@ -1108,6 +1117,8 @@ package rnic_regs_pkg;
     csr_hw2reg_mr_cache_evict_t        mr_cache_evict;
     csr_hw2reg_mr_cache_writeback_t    mr_cache_writeback;
     csr_hw2reg_mr_cache_stall_t        mr_cache_stall;
+    csr_hw2reg_stall_tx_credit_t       stall_tx_credit;
+    csr_hw2reg_tx_credit_updates_t     tx_credit_updates;
   } csr_hw2reg_t;
 
 endpackage

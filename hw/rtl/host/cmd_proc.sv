@@ -17,7 +17,7 @@
 //   create       type, CQs, PD, SRQ, SQ and RQ geometry; those cannot change later
 //   to INIT      P_Key, rights; Q_Key (UD: in all transitions)
 //   INIT to RTR  rights, address vector, path MTU, destination QPN (not looked at on UD), PSN to expect, RNR timer,
-//                max_dest_rd_atomic; the responder starts
+//                max_dest_rd_atomic, flow control; the responder starts
 //   RTR to RTS   rights, first PSN to send, timers and retry counts, max_rd_atomic; the requester
 //                starts (timers and retry counts are those of RC; without acknowledges there are none)
 //   RTS, SQD     to themselves and each other: rights
@@ -284,6 +284,7 @@ module cmd_proc
     a.max_dest_rd_atomic = c.max_dest_rd_atomic;
     a.qkey = c.qkey;
     a.gsi = c.gsi;
+    a.flow_control = c.flow_control;
     return a;
   endfunction
   // verilator lint_on UNUSEDSIGNAL
@@ -332,6 +333,7 @@ module cmd_proc
     c.max_dest_rd_atomic = a.max_dest_rd_atomic;
     c.qkey = a.qkey;
     c.gsi = a.gsi;
+    c.flow_control = a.flow_control;
     c.next_psn = q.next_psn;
     c.una_psn = q.una_psn;
     c.sq_pi = q.pi;
@@ -371,6 +373,7 @@ module cmd_proc
       a.rq_psn = n.rq_psn;
       a.min_rnr_timer = n.min_rnr_timer;
       a.max_dest_rd_atomic = n.max_dest_rd_atomic;
+      a.flow_control = n.flow_control;
     end
     if (to == QpRts && o.state == QpRtr) begin
       a.sq_psn = n.sq_psn;

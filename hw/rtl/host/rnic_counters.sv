@@ -56,6 +56,8 @@ module rnic_counters
   input  logic                       ev_nak_i,
   input  logic                       ev_ghost_i,
   input  logic                       ev_window_i,
+  input  logic                       ev_credit_i,
+  input  logic                       ev_credit_update_i,
   input  logic                       ev_timeout_i,
   input  logic                       ev_nak_seq_i,
   input  logic                       ev_rnr_i,
@@ -205,6 +207,8 @@ module rnic_counters
         q.wqe_fetched.count <= q.wqe_fetched.count + 64'(ev_wqe_i) + 64'(ev_rq_wqe_i);
       if (ev_ack_i) q.rx_acks.count <= q.rx_acks.count + 64'd1;
       if (ev_nak_i) q.rx_naks.count <= q.rx_naks.count + 64'd1;
+      if (ev_credit_i) q.stall_tx_credit.count <= q.stall_tx_credit.count + 64'd1;
+      if (ev_credit_update_i) q.tx_credit_updates.count <= q.tx_credit_updates.count + 64'd1;
       if (ev_window_i) q.stall_tx_window.count <= q.stall_tx_window.count + 64'd1;
 
       if (ev_timeout_i)

@@ -127,6 +127,7 @@ module rx_payload_writer
     logic             has_cqe;
     cqe_ev_t          cqe;
     logic             to_req;
+    logic             credits;
     ack_src_e         src;
     logic [3:0]       fail;
     psn_t             psn;
@@ -178,6 +179,7 @@ module rx_payload_writer
     has_cqe: wr_i.has_cqe,
     cqe: wr_i.cqe,
     to_req: wr_i.to_req,
+    credits: wr_i.credits,
     src: wr_i.src,
     fail: wr_i.fail,
     psn: wr_i.psn,
@@ -383,6 +385,7 @@ module rx_payload_writer
   assign sq_flush_idx_o = pend.qp;
   assign ackrx_o = '{
     qp: pend.qp, psn: pend.psn, msn: pend.msn, syndrome: failed ? 8'd0 : pend.syndrome, own: 1'b0,
+    credits: pend.credits && !failed,
     src: failed ? AckLocal : pend.src,
     fail: failed ? rnic_regs_pkg::WcStatusLocQpOpErr[3:0] : pend.fail
   };
@@ -404,6 +407,7 @@ module rx_payload_writer
       access: pend.syndrome == SynNakAccess,
       psn: pend.psn,
       msn: pend.msn,
+      credits: pend.syndrome[4:0],
       va: pend.kind == RxAtomic ? at_value_q : ask.rd.va,
       rkey: ask.rd.rkey,
       len: ask.rd.len

@@ -34,6 +34,7 @@ package requester_pkg;
     logic [2:0]  mtu;
     logic [4:0]  timeout;
     logic [3:0]  max_rd;     // READs and atomics outstanding at most, 0 to MaxRdAtomic
+    logic        flow;       // the peer's credits are heeded
     logic [23:0] pd;
   } ticket_t;
 
@@ -52,6 +53,7 @@ package requester_pkg;
     logic [2:0]  mtu;
     logic [4:0]  timeout;
     logic [3:0]  max_rd;
+    logic        flow;
     logic [23:0] pd;
   } wqe_item_t;
 
@@ -92,6 +94,7 @@ package requester_pkg;
     logic        inl;        // payload is in the WQE, not in `seg`
     logic        fence;      // not before all READs and atomics ahead of it are complete
     logic [3:0]  max_rd;
+    logic        credit;     // takes one of the peer's credits
     logic        last;       // last of its ticket
     qp_idx_t     qp;
     gen_t        gen;
@@ -126,9 +129,20 @@ package requester_pkg;
     psn_t         last_psn;
     flight_kind_e kind;
     logic         signaled;
+    logic         credit;
     msg_op_e      op;
     logic [3:0]   status;
   } flight_t;
+
+  // Credits of the peer (IBTA 9.7.7.2). Messages that use a receive WQE of the peer are counted from the start of the connection,
+  // modulo 2^24; those before `limit` have one. It is the limit sequence number of IBTA without the messages that
+  // need no credit: an AETH's count follows the messages that its PSN completes.
+  typedef logic [23:0] credit_t;
+  /* verilator lint_off UNUSEDPARAM */
+  // A QP without credits and with nothing outstanding tries all the same after 4.096 us * 2^this: an update may be
+  // lost, and not every peer sends them. About as long as RNR waits are.
+  localparam logic [4:0] CreditTimer = 5'd8;
+  /* verilator lint_on UNUSEDPARAM */
 
   // Bytes of inline data at most: a WQE of 128 bytes less its head of 32.
   /* verilator lint_off UNUSEDPARAM */

@@ -137,12 +137,26 @@ package rnic_pkg;
   localparam logic [7:0] OpRcFetchAdd = 8'h14;
   localparam logic [7:0] OpCnp = 8'h81;
 
-  localparam logic [7:0] SynAck = 8'h1f;
+  localparam logic [7:0] SynAck = 8'h1f;      // without credits
   localparam logic [7:0] SynRnr = 8'h20;      // timer code in 4:0
   localparam logic [7:0] SynNakSeq = 8'h60;
   localparam logic [7:0] SynNakInvReq = 8'h61;
   localparam logic [7:0] SynNakAccess = 8'h62;
   localparam logic [7:0] SynNakOp = 8'h63;
+
+  // Credit counts of an AETH (IBTA 9.7.7.2): 0, 1, 2, 3, 4, 6, 8, 12 .. 32768 are codes 0 to 30.
+  localparam logic [4:0] CreditsInvalid = 5'd31;
+  // the largest code whose count is not above n
+  function automatic logic [4:0] credit_code(input logic [15:0] n);
+    logic [4:0] code;
+    code = {4'd0, n[0]};
+    for (int unsigned i = 1; i < 16; i++) if (n[i]) code = {4'(i), n[i-1]};
+    return code;
+  endfunction
+  function automatic logic [15:0] credit_count(input logic [4:0] code);
+    if (code < 5'd2) return 16'(code);
+    return {14'd0, 1'b1, code[0]} << (code[4:1] - 4'd1);
+  endfunction
 
   // QP states (qp_state of hw/regs/layouts.yaml, 3 bits)
   typedef enum logic [2:0] {
@@ -204,6 +218,7 @@ package rnic_pkg;
     logic [7:0]   max_dest_rd_atomic;
     logic [31:0]  qkey;
     logic         gsi;        // QP1 on the wire
+    logic         flow_control;  // RC: credits in acknowledges, ours and the peer's (IBTA 9.7.7.2)
   } qp_attr_t;
 
   // ---- address handles -----------------------------------------------------------------------
@@ -430,6 +445,7 @@ package rnic_pkg;
   } rq_rsp_t;
   // a receive WQE that was flushed
   typedef struct packed {
+    logic        credits;       // no WQE: one was posted to a QP whose peer knows of none
     logic        last_wqe;      // no WQE: a QP in ERR has done with its SRQ
     qp_idx_t     qp;
     cq_idx_t     cqn;
@@ -476,6 +492,7 @@ package rnic_pkg;
     logic        has_cqe;       // complete a receive WQE when the write has finished, before the ACK
     cqe_ev_t     cqe;
     logic        to_req;        // not an acknowledge to send but one for our requester, in order
+    logic        credits;       // to_req: `syndrome` came with the packet, and tells credits if it is an ACK
     ack_src_e    src;
     logic [3:0]  fail;
     logic        has_value;     // the payload is `value` (8 bytes, low byte first), not the stream
@@ -517,6 +534,7 @@ package rnic_pkg;
     logic        access;        // RspError: after a remote access violation
     psn_t        psn;
     logic [23:0] msn;
+    logic [4:0]  credits;       // credit code of the response's AETH
     logic [63:0] va;            // atomic: the original value (dup: unknown)
     logic [31:0] rkey;
     logic [31:0] len;
@@ -543,6 +561,7 @@ package rnic_pkg;
     logic [23:0] msn;
     logic [7:0]  syndrome;
     logic        own;           // nobody acknowledged: the packets have been sent (UC)
+    logic        credits;       // if it is an ACK, its syndrome tells credits
     ack_src_e    src;
     logic [3:0]  fail;          // wc_status, with AckLocal
   } ack_rx_t;

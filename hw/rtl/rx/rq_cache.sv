@@ -23,6 +23,10 @@
 // is not touched. When fewer than `limit` WQEs are left, or are there when the limit is set, lim_* tells it once
 // and the limit is off (IBTA 10.2.9.3).
 //
+// Flow control (IBTA 9.7.7.2): cr_* tells the responder how many receive WQEs the peer may count on, behind the messages that
+// are completed: those posted and not taken, and the open one. When it tells the peer (cr_tell_i) that there are none, the next
+// one posted is reported (rq_flush_t.credits), so that the peer need not try.
+//
 // Throughput: one request per 3 cycles, one more for a WQE of an SRQ that stays open. Back-pressure: doorbells and QPs to look at wait in turn for the QP read port
 // (4 cycles each); read data is always taken, its place was reserved. A flush that is not taken
 // keeps other flushes back, nothing else.
@@ -67,6 +71,10 @@ module rq_cache
   input  rq_req_t          rq_req_i,
   output logic             rq_rsp_valid_o,
   output rq_rsp_t          rq_rsp_o,
+  // credits of a QP with a queue of its own; cr_tell_i: the peer is told
+  input  qp_idx_t          cr_qp_i,
+  input  logic             cr_tell_i,
+  output logic [4:0]       cr_code_o,
   // flushed WQEs
   output logic             flush_valid_o,
   input  logic             flush_ready_i,
@@ -138,6 +146,7 @@ module rq_cache
   logic [NumQp-1:0] open_q;     // WQE ci-1 belongs to a message under way
   logic [NumQp-1:0] failed_q;   // seen in ERR: WQEs are only flushed
   logic [NumQp-1:0] told_q;     // last WQE reached was told
+  logic [NumQp-1:0] none_q;     // the peer was told that there are no credits
   logic [NumRq-1:0] queued_q;   // in the rotation
 
   typedef enum logic [3:0] {
@@ -388,7 +397,7 @@ module rq_cache
   logic [5:0] page_slot, page_left64;
   logic [4:0] page_left128;
   logic [2:0] count;
-  logic fetch, flush, flush_wqe, vis_again;
+  logic fetch, flush, flush_wqe, vis_again, credits;
   logic ar_valid_q, ar_free;
 
   assign avail = op_pi - op_fetch;
@@ -407,6 +416,7 @@ module rq_cache
   assign fetch = att_ok && count != 3'd0;
   assign flush_wqe = op_open || (!att_srq_q && op_pi != op_ci);
   assign flush = att_state_q == QpErr && (flush_wqe || (att_srq_q && !told_q[op_qp]));
+  assign credits = att_ok && !op_rq[QpIdxW] && none_q[op_qp] && (op_open || op_pi != op_ci);
   assign ar_free = !ar_valid_q || ar_ready_i;
 
   logic flush_v_q, flush_free;
@@ -414,8 +424,8 @@ module rq_cache
   assign flush_free = !flush_v_q || flush_ready_i;
   assign flush_valid_o = flush_v_q;
   assign flush_o = flush_q;
-  // look again: more to read than one burst, more to flush than one WQE
-  assign vis_again = (fetch && (avail != 16'(count)) && (room != 16'(count))) || flush;
+  // look again: more to read than one burst, more to flush than one WQE, no room for the report
+  assign vis_again = (fetch && (avail != 16'(count)) && (room != 16'(count))) || flush || (credits && !flush_free);
 
   assign tkt_valid = op == OpVisit && fetch;
   assign tkt = '{rq: vis_rq_q, first: op_fetch, count: count, stride128: att_stride128_q};
@@ -474,6 +484,10 @@ module rq_cache
   assign err_ready_o = op == OpErr;
   assign vis_done = op inside {OpDoorbell, OpVisit};
 
+  wqe_idx_t cr_count;
+  assign cr_count = pi_mem[{1'b0, cr_qp_i}] - ci_mem[{1'b0, cr_qp_i}] + 16'(open_q[cr_qp_i]);
+  assign cr_code_o = credit_code(cr_count);
+
   // what makes a waiting request try again
   assign kick = op_rq == take_rq && (op == OpFill || (op == OpVisit && !att_ok));
 
@@ -494,6 +508,7 @@ module rq_cache
       open_q <= '0;
       failed_q <= '0;
       told_q <= '0;
+      none_q <= '0;
       take_state_q <= TakeIdle;
       vis_state_q <= VisIdle;
       last_db_q <= 1'b0;
@@ -551,6 +566,12 @@ module rq_cache
         told_q[op_qp] <= !flush_wqe;
         flush_v_q <= 1'b1;
       end
+      if (op == OpVisit && credits && flush_free) begin
+        none_q[op_qp] <= 1'b0;
+        flush_v_q <= 1'b1;
+      end
+      if (cr_tell_i) none_q[cr_qp_i] <= cr_count == '0;
+      if (init && !op_rq[QpIdxW]) none_q[op_qp] <= 1'b0;
     end
 
     if (rq_req_valid_i && rq_req_ready_o) req_q <= rq_req_i;
@@ -579,8 +600,9 @@ module rq_cache
       att_cqn_q <= qp_rsp_i.recv_cqn;
       att_srq_q <= qp_rsp_i.has_srq;
     end
-    if (op == OpVisit && flush && flush_free) begin
-      flush_q <= '{last_wqe: !flush_wqe, qp: op_qp, cqn: att_cqn_q, index: op_open ? op_ci - 16'd1 : op_ci};
+    if (op == OpVisit && (flush || credits) && flush_free) begin
+      flush_q <= '{credits: credits, last_wqe: flush && !flush_wqe, qp: op_qp, cqn: att_cqn_q,
+                   index: op_open ? op_ci - 16'd1 : op_ci};
     end
 
     // indices

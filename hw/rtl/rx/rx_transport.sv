@@ -48,6 +48,10 @@
 // the QP table has changed. While responses of earlier requests are to come, the error state is asked for
 // behind them (RxError), because they do not leave in ERR.
 //
+// Credits (IBTA 9.7.7.2): an ACK or response of a QP with flow control and a receive queue of its own tells the receive WQEs
+// that its peer may count on behind the MSN beside it; all others say that they tell none. When the peer was told that there are none and one is posted
+// (rq_flush_t.credits), the last acknowledge is repeated, with the number of now.
+//
 // Every READ and atomic takes a place in its QP's response queue: at most min(max_dest_rd_atomic, 8) that
 // were never executed, else NAK, and 7 duplicates, else they are dropped like lost ones. A duplicate READ may ask for any part of
 // what was answered before; its memory is checked again.
@@ -97,6 +101,9 @@ module rx_transport
   input  logic         flush_valid_i,
   output logic         flush_ready_o,
   input  rq_flush_t    flush_i,
+  output qp_idx_t      cr_qp_o,         // credits of this QP
+  output logic         cr_tell_o,       // the peer is told
+  input  logic [4:0]   cr_code_i,
   output logic         rq_adm_valid_o,
   input  logic         rq_adm_ready_i,
   output logic         rq_adm_init_o,
@@ -159,6 +166,7 @@ module rx_transport
   output logic         ev_drop_valid_o,
   output logic [4:0]   ev_drop_o,
   output logic         ev_rnr_o,
+  output logic         ev_credit_update_o,    // an acknowledge repeated for its credits
   output logic         ev_read_o,       // READ request executed for the first time
   output logic         ev_atomic_o
 );
@@ -264,6 +272,7 @@ module rx_transport
     cq_idx_t     recv_cqn;
     logic        has_srq;
     srq_idx_t    srqn;
+    logic        credits;     // are told to the peer
     logic [4:0]  min_rnr_timer;
     logic        addr_ok;     // also on UD: there it does not matter
     logic        pkey_ok;
@@ -336,6 +345,7 @@ module rx_transport
     rd_update_t rt;
     logic       fatal;     // the QP goes to ERR at once
     logic       rnr;
+    logic       tell;      // credits
     logic       read;
     logic       atomic;
     logic       set_state;
@@ -355,6 +365,7 @@ module rx_transport
     StInvWait,
     StPieces,
     StAct,
+    StCredits,
     StAdmin,
     StAdminRq,
     StAdminWait
@@ -551,7 +562,7 @@ module rx_transport
                                input rsp_state_t st, input logic [7:0] coalesce,
                                input recv_e rv, input wqe_idx_t index, input piece_t piece,
                                input logic [2:0] sge, input logic [31:0] off,
-                               input logic [31:0] total, input rd_view_t v);
+                               input logic [31:0] total, input rd_view_t v, input logic [4:0] credits);
     act_t a;
     class_t c;
     logic start, ends, rd;
@@ -577,7 +588,7 @@ module rx_transport
     a.wr.msn = st.msn;
     a.wr.ack = k.rc;
     a.wr.silent = !k.rc;
-    a.wr.syndrome = SynAck;
+    a.wr.syndrome = {3'd0, q.credits ? credits : CreditsInvalid};
     if (k.drop) begin
       a.has_drop = 1'b1;
       a.set_state = k.lost;
@@ -585,13 +596,14 @@ module rx_transport
     end else if (c.response) begin
       a.wr.ack = 1'b0;
       a.wr.to_req = 1'b1;
+      a.wr.syndrome = p.opcode == OpRcReadRespMiddle ? SynAck : p.syndrome;
+      a.wr.credits = p.opcode != OpRcReadRespMiddle;
       a.rt = '{qp: p.qp, take: 1'b0, last: k.rd_last, psn: p.psn};
       unique case (k.answer)
         AnsDirect: a.fwd_ack = 1'b1;
         AnsOrdered: begin
           a.has_wr = 1'b1;
           a.wr.msn = p.msn;
-          a.wr.syndrome = p.syndrome;
         end
         AnsTake: begin
           a.has_wr = 1'b1;
@@ -619,6 +631,7 @@ module rx_transport
           a.wr.src = AckImplied;
           a.wr.psn = v.psn;
           a.wr.syndrome = SynNakSeq;
+          a.wr.credits = 1'b0;
           a.update = 1'b1;
         end
         AnsSilent: begin
@@ -739,6 +752,8 @@ module rx_transport
       a.st.total = total;
       a.st.sge = sge;
     end
+    a.tell = q.credits && a.has_wr && !a.wr.to_req && (a.wr.ack || a.wr.kind inside {RxRead, RxAtomic}) &&
+             a.wr.syndrome[7:5] == 3'd0;
     return a;
   endfunction
 
@@ -792,7 +807,7 @@ module rx_transport
   logic       wb_q;                  // write-back of wb_st_q
   qp_idx_t    wb_idx_q;
   rsp_state_t wb_st_q, ram_st;
-  logic       ram_re, adm_fire;
+  logic       ram_re, adm_fire, update;  // update: an acknowledge is to be repeated
   qp_idx_t    head_qp;
   logic       head_gsi, head_in_range;
   logic [7:0] head_opcode;
@@ -801,13 +816,14 @@ module rx_transport
                          qpn_in_range(meta_i.dest_qp);
   assign head_qp = meta_i.raw ? raw_idx_i : head_gsi ? gsi_idx_i : qpn_to_idx(meta_i.dest_qp);
   assign adm_fire = adm_valid_i && adm_ready_o;
-  assign ram_re = adm_fire || (meta_valid_i && !ahead_ok_q && !wb_q && state_q != StAct &&
+  assign update = flush_valid_i && flush_ready_o && flush_i.credits;
+  assign ram_re = adm_fire || update || (meta_valid_i && !ahead_ok_q && !wb_q && state_q != StAct &&
                               !(state_q inside {StAdmin, StAdminRq, StAdminWait}));
 
   rnic_ram #(.Width($bits(rsp_state_t)), .Depth(NumQp)) u_state (
     .clk_i,
     .we_i(wb_q), .waddr_i(wb_idx_q), .wdata_i(wb_st_q),
-    .re_i(ram_re), .raddr_i(adm_fire ? adm_i.qp : head_qp), .rdata_o(ram_st)
+    .re_i(ram_re), .raddr_i(adm_fire ? adm_i.qp : update ? flush_i.qp : head_qp), .rdata_o(ram_st)
   );
 
   // ---- control ----------------------------------------------------------------------------------
@@ -856,9 +872,14 @@ module rx_transport
   };
   assign sge = c_p.response ? rt_view_i.entry.sge[sge_q[1:0]] : rq_rsp_i.sge[sge_q[1:0]];
   assign sge_room = sge.length - off_q;
-  assign flush_ready_o = state_q == StIdle && !adm_valid_i && (!wr_v_q || wr_ready_i);
-  assign sq_flush_ready_o = flush_ready_o && !flush_valid_i;
+  logic between;   // packets
+  assign between = state_q == StIdle && !adm_valid_i && (!wr_v_q || wr_ready_i);
+  // the state read for a repeated acknowledge must not be on its way to the RAM
+  assign flush_ready_o = between && !(flush_i.credits && wb_q);
+  assign sq_flush_ready_o = between && !flush_valid_i;
   assign bar_ready_o = sq_flush_ready_o && !sq_flush_valid_i;
+  assign cr_qp_o = state_q == StCredits ? adm_q.qp : p_q.qp;
+  assign cr_tell_o = (act_go && a.tell) || (state_q == StCredits && !ram_st.dead);
   assign chg_valid_o = state_q == StInv;
   always_comb begin
     chg_o = '0;
@@ -879,7 +900,7 @@ module rx_transport
     a = '0;
     if (state_q == StAct) begin
       a = act(p_q, q_q, k_q, st_q, coalesce_i, recv_q, index_q, piece_q[0], sge_q, off_q, total_q,
-              rt_view_i);
+              rt_view_i, cr_code_i);
     end
   end
   assign rt_update_valid_o = act_go && a.update;
@@ -910,6 +931,7 @@ module rx_transport
       adm_rsp_valid_o <= 1'b0;
       ev_drop_valid_o <= 1'b0;
       ev_rnr_o <= 1'b0;
+      ev_credit_update_o <= 1'b0;
       ev_read_o <= 1'b0;
       ev_atomic_o <= 1'b0;
       ev_implied_o <= 1'b0;
@@ -924,6 +946,7 @@ module rx_transport
       adm_rsp_valid_o <= 1'b0;
       ev_drop_valid_o <= 1'b0;
       ev_rnr_o <= 1'b0;
+      ev_credit_update_o <= 1'b0;
       ev_read_o <= 1'b0;
       ev_atomic_o <= 1'b0;
       if (pcmd_fire) pcmd_v_q <= 1'b0;
@@ -933,13 +956,16 @@ module rx_transport
       if (qp_err_ready_i) err_v_q <= 1'b0;
       if (qp_req_ready_i) qp_req_q <= 1'b0;
       if (mr_req_ready_i) mr_req_q <= 1'b0;
-      if (ram_re) ahead_ok_q <= !adm_fire;
+      if (ram_re) ahead_ok_q <= !adm_fire && !update;
 
       unique case (state_q)
         StIdle: begin
           if (adm_fire) begin
             adm_q <= adm_i;
             state_q <= StAdmin;
+          end else if (update) begin
+            adm_q.qp <= flush_i.qp;
+            state_q <= StCredits;
           end else if (flush_valid_i && flush_ready_o) begin
             wr_v_q <= 1'b1;
             wr_q <= '0;
@@ -979,6 +1005,7 @@ module rx_transport
               recv_cqn: qp_rsp_i.recv_cqn,
               has_srq: qp_rsp_i.has_srq,
               srqn: qp_rsp_i.srqn,
+              credits: qp_rsp_i.flow_control && qp_rsp_i.qp_type == QpTypeRc && !qp_rsp_i.has_srq,
               min_rnr_timer: qp_rsp_i.min_rnr_timer,
               addr_ok: qp_rsp_i.qp_type inside {QpTypeUd, QpTypeRaw} ||
                        (p_q.sip == qp_rsp_i.dgid && p_q.dip == qp_rsp_i.sgid &&
@@ -1148,7 +1175,7 @@ module rx_transport
             if (a.fwd_ack) begin
               ackrx_v_q <= 1'b1;
               ackrx_q <= '{
-                qp: p_q.qp, psn: p_q.psn, msn: p_q.msn, syndrome: p_q.syndrome, own: 1'b0,
+                qp: p_q.qp, psn: p_q.psn, msn: p_q.msn, syndrome: p_q.syndrome, own: 1'b0, credits: 1'b1,
                 src: AckPacket, fail: '0
               };
             end
@@ -1172,6 +1199,20 @@ module rx_transport
               ev_drop_valid_o <= 1'b1;
               ev_drop_o <= a.reason;
             end
+          end
+        end
+
+        StCredits: begin
+          state_q <= StIdle;
+          if (!ram_st.dead) begin
+            wr_v_q <= 1'b1;
+            wr_q <= '0;
+            wr_q.qp <= adm_q.qp;
+            wr_q.ack <= 1'b1;
+            wr_q.psn <= ram_st.epsn - 24'd1;
+            wr_q.msn <= ram_st.msn;
+            wr_q.syndrome <= {3'd0, cr_code_i};
+            ev_credit_update_o <= 1'b1;
           end
         end
 
@@ -1268,7 +1309,7 @@ module rx_transport
     end else begin
       drain_q <= drain_i;
       if (drain_i && !drain_q) begin
-        mark_pkt_q <= !(state_q inside {StIdle, StAdmin, StAdminRq, StAdminWait}) && !act_go;
+        mark_pkt_q <= !(state_q inside {StIdle, StCredits, StAdmin, StAdminRq, StAdminWait}) && !act_go;
         mark_out_q <= (out_v & ~out_rdy) | (act_go ? out_load : 5'd0);
       end else begin
         if (act_go) mark_pkt_q <= 1'b0;

@@ -17,6 +17,9 @@
 // A response of a READ or atomic is an acknowledge too (AckResponse); one that cannot be used fails its WQE (AckLocal).
 // Something behind a response that is missing is a sequence NAK of that one (AckImplied, IBTA 9.7.5.1.3).
 //
+// Credits (IBTA 9.7.7.2): each ACK, also one repeated, and each response with an AETH may move the limit forward, and wakes the QP; an ACK without
+// credits ends flow control for the connection; an RNR NAK takes the limit back to what is complete.
+//
 // State per QP: una (oldest unacknowledged PSN), ci (WQEs completed), base (first PSN of WQE ci), err. The
 // messages in flight live in one RAM, 2^LogInflight per QP, written by the segmenter; those below max_next count,
 // wherever the sending position is. Positions change in state RunSync only, in which nobody sends.
@@ -71,6 +74,8 @@ module completer
   output psn_t       seg_una_o,
   output wqe_idx_t   seg_ci_o,
   output logic       seg_err_o,
+  output logic       seg_unlimited_o,
+  output credit_t    seg_limit_o,
   input  qp_idx_t    sch_qp_i,
   output wqe_idx_t   sch_ci_o,
   output logic       sch_err_o,
@@ -88,6 +93,8 @@ module completer
   output wqe_idx_t   rst_next_o,
   output logic [31:0] rst_off_o,
   output rd_num_t    rst_rd_o,
+  output credit_t    rst_used_o,
+  output logic       rst_probe_o,
   output psn_t       rst_psn_o,
   output logic       rst_pause_o,
   // READs and atomics complete, of qp_o; one more is; length of one, a cycle later
@@ -146,6 +153,7 @@ module completer
     psn_t       psn;
     logic [7:0] syndrome;
     logic       own;
+    logic       credits;
     wqe_idx_t   wqe;
     ack_src_e   src;
     logic [3:0] fail;
@@ -213,7 +221,8 @@ module completer
   always_comb begin
     pick = '0;
     if (!take_other) begin
-      pick = '{kind: JobAck, qp: ackrx_i.qp, psn: ackrx_i.psn, syndrome: ackrx_i.syndrome, own: ackrx_i.own, wqe: '0,
+      pick = '{kind: JobAck, qp: ackrx_i.qp, psn: ackrx_i.psn, syndrome: ackrx_i.syndrome, own: ackrx_i.own,
+               credits: ackrx_i.credits, wqe: '0,
                src: ackrx_i.src, fail: ackrx_i.fail};
     end else if (err_valid_i) begin
       pick.kind = JobTxErr;
@@ -285,6 +294,10 @@ module completer
   logic [NumQp-1:0] fated_q;
   fate_t fate, fate_new;
   logic fate_we;
+  // messages complete that took a credit, those that have one, or all have
+  credit_t used_mem[NumQp];
+  credit_t limit_mem[NumQp];
+  logic [NumQp-1:0] unlimited_q;
 
   typedef enum logic [2:0] {RunIdle, RunPop, RunSync, RunFail, RunError, RunFlush} run_state_e;
   run_state_e state_q, state_d;
@@ -315,6 +328,8 @@ module completer
   assign seg_una_o = una_mem[seg_qp_i];
   assign seg_ci_o = ci_mem[seg_qp_i];
   assign seg_err_o = err_q[seg_qp_i];
+  assign seg_unlimited_o = unlimited_q[seg_qp_i];
+  assign seg_limit_o = limit_mem[seg_qp_i];
   assign sch_ci_o = ci_mem[sch_qp_i];
   assign sch_err_o = err_q[sch_qp_i];
 
@@ -330,7 +345,7 @@ module completer
 
   // ---- verdict on a new job ----------------------------------------------------------------------------------
   logic live, is_ack, is_nak, ack_ok, nak_ok, ack_news, flush_ok, tx_err_ok, timer_ok;
-  logic is_retry, is_local;
+  logic is_retry, is_local, ack_credits;
   psn_t sent, ack_dist, nak_dist;
   assign job_take = job_valid_q && state_q == RunIdle && !hold_i;
   assign live = (job_state_q inside {QpRts, QpSqd}) && !err_q[qp];
@@ -343,6 +358,7 @@ module completer
   assign ack_ok = is_ack && !job_q.syndrome[7] && ack_dist <= sent;
   assign nak_ok = is_nak && nak_dist < sent;
   assign ack_news = ack_ok && ack_dist != '0;
+  assign ack_credits = ack_ok && job_q.credits && !unlimited_q[qp];
   assign is_retry = (job_q.syndrome[6:5] == 2'b01 || job_q.syndrome == SynNakSeq) && !is_local;
   assign timer_ok = job_q.kind == JobTimer && live && fired_i;
   assign flush_ok = job_q.kind == JobFlush && job_state_q == QpErr && flushed_q[qp];
@@ -351,7 +367,7 @@ module completer
 
   logic take_pop, take_flush, take_fail, take_timer, una_we;
   assign una_we = job_take && job_q.kind == JobAck && live && (ack_news || nak_ok);
-  assign take_pop = una_we || (job_take && job_q.kind == JobKick && live);
+  assign take_pop = una_we || (job_take && live && (job_q.kind == JobKick || (job_q.kind == JobAck && ack_credits)));
   assign take_flush = job_take && flush_ok;
   assign take_fail = job_take && tx_err_ok;
   assign take_timer = job_take && timer_ok;
@@ -421,6 +437,30 @@ module completer
   assign rst_next_o = ci_q;
   assign rst_psn_o = una;
   assign rst_rd_o = rd_done_i;
+
+  // ---- credits ---------------------------------------------------------------------------------------------
+  credit_t used, limit, limit_d;
+  logic credits_q, invalid;          // the job's syndrome tells credits / that there are none to tell
+  assign used = used_mem[qp];
+  assign limit = limit_mem[qp];
+  assign invalid = run_q.syndrome[4:0] == CreditsInvalid;
+  always_comb begin
+    limit_d = limit;
+    if (credits_q && !invalid && psn_gt(used + 24'(credit_count(run_q.syndrome[4:0])), limit))
+      limit_d = used + 24'(credit_count(run_q.syndrome[4:0]));
+    if (act_i.pause) limit_d = used;
+  end
+  always_ff @(posedge clk_i) begin
+    if (!rst_ni) unlimited_q <= '0;
+    else if (init_i) unlimited_q[qp] <= 1'b0;
+    else if (sync && credits_q && invalid) unlimited_q[qp] <= 1'b1;
+    if ((pop && good && flight.credit) || init_i) used_mem[qp] <= init_i ? '0 : used + 1'b1;
+    if (sync || init_i) limit_mem[qp] <= init_i ? '0 : limit_d;
+    if (job_take) credits_q <= job_q.kind == JobAck && live && ack_ok && job_q.credits;
+  end
+  assign rst_used_o = used;
+  // not where an acknowledge brought the position forward: nothing there was ever tried
+  assign rst_probe_o = !psn_gt(limit_d, used) && cause_q == CauseTimer && !ask_o.outstanding;
   assign rst_off_o = 32'(24'(una - base_mem[qp])) << (4'd7 + 4'(mtu_q));
   assign off_o = take_flush || (job_take && job_q.kind == JobTimer && !live) || own_err;
 
@@ -561,7 +601,7 @@ module completer
 
   // each QP is in the flush queue at most once, so there is always room
   logic unused;
-  assign unused = ^{flush_space, flush_level, qpc_rsp_i, ackrx_i.msn, run_q.kind, run_q.psn, run_q.own, run_q.fail, run_q.wqe,
+  assign unused = ^{flush_space, flush_level, qpc_rsp_i, ackrx_i.msn, run_q.kind, run_q.psn, run_q.own, run_q.credits, run_q.fail, run_q.wqe,
                     flight_idx[15:LogInflight]};
 
 endmodule

@@ -93,6 +93,7 @@ module read_responder
     logic        access;     // RspError: after a remote access violation
     psn_t        psn;
     logic [23:0] msn;
+    logic [4:0]  credits;
     logic [63:0] va;
     logic [31:0] rkey;
     logic [31:0] len;
@@ -163,6 +164,7 @@ module read_responder
     access: job_i.access,
     psn: job_i.psn,
     msn: job_i.msn,
+    credits: job_i.credits,
     va: in_q == WaitStore ? found_q : job_i.va,
     rkey: job_i.rkey,
     len: job_i.len
@@ -232,6 +234,7 @@ module read_responder
     rsp_slot_t   slot;
     psn_t        psn;
     logic [23:0] msn;
+    logic [4:0]  credits;
     logic [63:0] iova;       // atomic: the value
     logic [12:0] len;
     logic [2:0]  mtu;
@@ -262,6 +265,7 @@ module read_responder
     c.slot = slot;
     c.psn = it.psn;
     c.msn = it.msn;
+    c.credits = it.credits;
     c.iova = c.atomic ? it.va : mr.iova + (it.va - mr.va);
     c.len = c.atomic ? 13'd0 : c.ends ? it.len[12:0] : most[12:0];
     c.mtu = mtu;
@@ -403,7 +407,7 @@ module read_responder
     p.wqe = wqe_idx_t'(c.slot);
     p.psn = c.psn;
     p.response = 1'b1;
-    p.imm = {SynAck, c.msn};
+    p.imm = {3'd0, c.credits, c.msn};
     p.len = len;
     if (c.atomic) begin
       p.opcode = OpRcAtomicAck;

@@ -134,6 +134,7 @@ module requester
   output logic             ev_nak_o,
   output logic             ev_ghost_o,
   output logic             ev_window_o,
+  output logic             ev_credit_o,   // a QP waits for credits
   output logic             ev_axi_err_o,
   output logic             ev_timeout_o,  // transport timer expired with packets outstanding
   output logic             ev_nak_seq_o,  // NAK sequence error
@@ -213,6 +214,8 @@ module requester
   wqe_idx_t rst_next;
   logic [31:0] rst_off;
   rd_num_t rst_rd, rd_num, seg_rd_done, cpl_rd_done;
+  credit_t rst_used, seg_limit;
+  logic rst_probe, seg_unlimited;
   logic rd_we, rd_pop, cpl_rd_re;
   logic [LogMaxRd-1:0] cpl_rd_num;
   logic [31:0] cpl_rd_len;
@@ -317,6 +320,7 @@ module requester
     .rst_psn_i(rst_psn),
     .qp_o(seg_qp), .turn_o(seg_turn), .gen_i(gen_seg), .paused_i(gen_seg_paused),
     .una_i(seg_una), .ci_i(seg_ci), .err_i(seg_err), .others_i(others),
+    .unlimited_i(seg_unlimited), .limit_i(seg_limit), .rst_used_i(rst_used), .rst_probe_i(rst_probe),
     .cpl_qp_i(cpl_qp), .cpl_sent_o(cpl_sent), .rx_qp_i(rd_qp_i), .rx_max_psn_o(rx_max_psn),
     .rd_done_i(seg_rd_done), .rst_rd_i(rst_rd), .rd_we_o(rd_we), .rd_num_o(rd_num),
     .rd_entry_o(rd_entry),
@@ -330,7 +334,7 @@ module requester
     .pkt_valid_o, .pkt_ready_i, .pkt_o, .frag_valid_o, .frag_ready_i, .frag_o,
     .inl_valid_o, .inl_ready_i, .inl_data_o, .inl_len_o,
     .sent_valid_o(sent_valid), .sent_qp_o(sent_qp), .sent_timeout_o(sent_timeout), .ev_again_o,
-    .retire_o(retire), .ev_window_o, .ev_read_o, .ev_atomic_o
+    .retire_o(retire), .ev_window_o, .ev_credit_o, .ev_read_o, .ev_atomic_o
   );
 
   read_table u_read_table (
@@ -355,6 +359,7 @@ module requester
     .hold_i(hold), .init_i(init), .adm_qp_i(adm_qp), .init_psn_i(init_psn),
     .adm_una_o(adm_una), .adm_ci_o(adm_ci), .adm_err_o(adm_err),
     .seg_qp_i(seg_qp), .seg_una_o(seg_una), .seg_ci_o(seg_ci), .seg_err_o(seg_err),
+    .seg_unlimited_o(seg_unlimited), .seg_limit_o(seg_limit), .rst_used_o(rst_used), .rst_probe_o(rst_probe),
     .sch_qp_i(op_qp), .sch_ci_o(op_ci), .sch_err_o(op_err),
     .qp_o(cpl_qp), .sent_i(cpl_sent), .pi_i(cpl_pi),
     .sync_o(sync), .ask_o(ask), .act_i(act), .off_o(off), .fired_i(fired),

@@ -10,13 +10,15 @@
 //                        and nothing was sent since, and while the RNR timer runs (unless packets at or after the refused
 //                        one were acknowledged meanwhile)
 //   RNR NAK              restart and pause until the RNR timer expires (table 46 by code); counted, 7 = for ever
+//   credit timer         (nothing is outstanding) restart: a message may go without a credit
 //   transport timer      restart, counted. 4.096 us * 2^timeout, timeout 0: none
 // `retry_cnt` and `rnr_retry` bound restarts without progress; the one after that fails the oldest WQE.
 //
 // Timers: one deadline per QP in ticks of 256 cycles of time_i, in a RAM that is read at one QP per cycle. A timer
 // never fires early; it fires at most 3 ticks (768 cycles) late, plus the time that timers which fire at once
 // wait for each other. Only time_i is looked at, so time may jump. The transport timer starts with the first packet sent
-// while it is off; a restart stops it, its first packet starts it again.
+// while it is off; a restart stops it, its first packet starts it again. With nothing outstanding it is the credit timer of a QP that
+// waits for credits: it starts when the QP goes to sleep and stops with whatever wakes the QP.
 //
 // wake_o: no timer fires before that time; it is the time of the earliest one, or earlier while the scan has not
 // seen yet that a timer was moved or stopped. wake_valid_o falls when that time has come.
@@ -123,6 +125,8 @@ module retry_ctl
             waiting_d = 1'b0;
             arm = ask_i.outstanding;
             disarm = !ask_i.outstanding;
+          end else if (!waiting && !ask_i.outstanding) begin
+            disarm = 1'b1;
           end
         end
         CauseNakSeq: begin
@@ -157,6 +161,8 @@ module retry_ctl
             act.fail = cnt.retry >= ask_i.retry_cnt;
             act.restart = !act.fail;
             cnt_d.retry = cnt.retry + 1'b1;
+          end else begin
+            act.restart = 1'b1;
           end
         end
       endcase

@@ -21,6 +21,10 @@
 // it, the rest is asked for. They wait while max_rd of them are not complete, and a READ while too many PSNs are outstanding; a
 // fenced WQE waits until none is left. The window counts from the newest READ or atomic on: responses are not what it bounds.
 //
+// Flow control (IBTA 9.7.7.2): a message that takes a credit begins only with one, or as the one message that may be tried without (`probe`): the first
+// of a connection, what was begun so and is sent again, and one each time that nothing is outstanding and the credit timer expired. Of a
+// SEND without credit one packet goes at a time, with AckReq.
+//
 // Throughput: a message of one packet per 2 cycles, else one packet per cycle (one fragment per cycle).
 // Latency: message to packet 2 cycles. Back-pressure: pkt and frag are single registers; both must be free.
 
@@ -60,6 +64,8 @@ module segmenter
   input  wqe_idx_t    ci_i,
   input  logic        err_i,
   input  logic        others_i,
+  input  logic        unlimited_i,    // the peer gives no credits
+  input  credit_t     limit_i,        // messages before this one have a credit
   // look-up for the completer
   input  qp_idx_t     cpl_qp_i,
   output sent_t       cpl_sent_o,
@@ -69,6 +75,8 @@ module segmenter
   // READs and atomics
   input  rd_num_t     rd_done_i,      // complete, of qp_o
   input  rd_num_t     rst_rd_i,       // with rst_valid_i: those complete
+  input  credit_t     rst_used_i,     // and messages complete that took a credit; the next may go without
+  input  logic        rst_probe_i,
   output logic        rd_we_o,        // a request goes: its entry
   output rd_num_t     rd_num_o,
   output rd_entry_t   rd_entry_o,
@@ -115,6 +123,7 @@ module segmenter
   output logic        ev_again_o,    // it was sent before
   output logic        retire_o,      // a ticket is done with
   output logic        ev_window_o,
+  output logic        ev_credit_o,   // a QP waits for credits
   output logic        ev_read_o,     // a READ request goes
   output logic        ev_atomic_o
 );
@@ -132,6 +141,8 @@ module segmenter
     psn_t        max_psn;    // behind the newest PSN ever sent
     psn_t        rd_psn;     // behind the newest READ or atomic, or what was unacknowledged later
     rd_num_t     rd_num;     // READs and atomics sent
+    credit_t     used;       // messages before `next` that took a credit
+    logic        probe;      // one may go without
   } send_t;
 
   send_t send_mem[NumQp];
@@ -192,7 +203,7 @@ module segmenter
   psn_t win_psn;             // where the window begins
   logic [23:0] outstanding, outstanding_next, n_psn;
   logic [15:0] window;
-  logic closed, quantum_over, is_rd;
+  logic closed, quantum_over, is_rd, limited, starved;
   rd_num_t rd_out;
   logic [16:0] quantum;
   assign window = window_i == '0 ? 16'd1 : window_i;
@@ -204,6 +215,9 @@ module segmenter
   // A window made smaller meanwhile does not strand a QP: one packet that asks for an acknowledge still goes.
   assign closed = (outstanding >= 24'(window) && st.ack_req) || (m_q.fence && st.off == '0 && rd_out != '0) ||
                   (is_rd && (rd_out >= m_q.max_rd || (rd_out != '0 && st.psn - una_i + n_psn > MaxRdDistance)));
+  assign limited = m_q.credit && m_q.kind == MsgPackets && !unlimited_i && !psn_gt(limit_i, st.used);
+  // what was sent before may be sent again
+  assign starved = limited && !killed_q && st.psn == st.max_psn && (st.off == '0 ? !st.probe : m_q.op == OpSend && st.psn != una_i);
   assign quantum = 17'd1 << quantum_log_i;
   assign quantum_over = used_q >= quantum && others_i;
 
@@ -212,7 +226,7 @@ module segmenter
   logic [12:0] frag_need, flen;  // bytes of the packet without a fragment, bytes of the next one
   logic [16:0] used_d;
   logic first, last, ack_req, out_free, frag_free, send, pkt_valid_q, frag_valid_q;
-  logic inl_free, inl_valid_q;
+  logic inl_free, inl_valid_q, stopped, wait_credit;
   assign mtu = mtu_bytes(m_q.mtu);
   assign last = is_rd || rem_q <= 32'(mtu);
   assign first = st.off == '0;
@@ -227,13 +241,13 @@ module segmenter
   assign flen = m_q.seg[0].len < 32'(frag_need) ? m_q.seg[0].len[12:0] : frag_need;
   // payload and about as much again as the headers of a packet
   assign used_d = used_q + 17'(plen) + 17'd64;
-  assign ack_req = last || outstanding_next >= 24'(window) || (used_d >= quantum && others_i) ||
+  assign ack_req = last || limited || outstanding_next >= 24'(window) || (used_d >= quantum && others_i) ||
                    (req_interval_i != '0 && st.since_req + 8'd1 >= req_interval_i);
   assign frag_free = !frag_valid_q || frag_ready_i;
   assign inl_free = !inl_valid_q || inl_ready_i;
   assign out_free = (!pkt_valid_q || pkt_ready_i) &&
                     (plen == '0 || (m_q.inl ? inl_free : frag_free));
-  assign send = state_q == SegPacket && !stall && !err_i && !killed_q && !closed &&
+  assign send = state_q == SegPacket && !stall && !err_i && !killed_q && !closed && !starved &&
                 !quantum_over && out_free && m_q.kind == MsgPackets;
 
   logic frag_push, inl_push, pkt_whole;
@@ -274,9 +288,11 @@ module segmenter
   assign inl_valid_o = inl_valid_q;
   assign inl_data_o = inl_q;
   assign inl_len_o = inl_len_q;
-  assign sent_valid_o = send;
+  // the credit timer is the transport timer of a QP that waits for nothing else
+  assign wait_credit = stopped && starved && st.max_psn == una_i;
+  assign sent_valid_o = send || wait_credit;
   assign sent_qp_o = m_q.qp;
-  assign sent_timeout_o = m_q.timeout;
+  assign sent_timeout_o = wait_credit ? CreditTimer : m_q.timeout;
   assign ev_again_o = send && st.psn != st.max_psn;
   assign ev_read_o = send && m_q.op == OpRead;
   assign ev_atomic_o = send && is_rd && m_q.op != OpRead;
@@ -296,13 +312,14 @@ module segmenter
   end
 
   // ---- end of a turn, local completions ----------------------------------------------------------------
-  logic stopped, local_done, drop, ended, late;
-  assign stop_valid_o = state_q == SegStop;
+  logic local_done, drop, ended, late;
+  assign stop_valid_o = state_q == SegStop && !sync_i;  // the timer takes one at a time
   assign stop_next_o = st.next;
-  assign stop_closed_o = closed;
+  assign stop_closed_o = closed || starved;
   assign stopped = stop_valid_o && stop_ready_i;
   assign again_valid_o = state_q == SegAgain;
   assign ev_window_o = stopped && closed;
+  assign ev_credit_o = stopped && starved;
   assign kick_valid_o = state_q == SegLocal && !stall && !killed_q;
   assign local_done = kick_valid_o && kick_ready_i;
   // the QP failed or was set to another place meanwhile
@@ -331,6 +348,7 @@ module segmenter
   always_comb begin
     flight_o.last_psn = st.psn + n_psn - 24'd1;
     flight_o.signaled = m_q.signaled;
+    flight_o.credit = m_q.credit;
     flight_o.op = m_q.op;
     flight_o.status = m_q.status;
     flight_o.kind = state_q != SegLocal ? (last ? FlightPackets : FlightPart) :
@@ -358,7 +376,7 @@ module segmenter
     st_d = st;
     st_we = init_i || send || local_done || late || rst_valid_i;
     if (init_i) begin
-      st_d = '{psn: init_psn_i, max_psn: init_psn_i, rd_psn: init_psn_i, default: '0};
+      st_d = '{psn: init_psn_i, max_psn: init_psn_i, rd_psn: init_psn_i, probe: 1'b1, default: '0};
     end else if (sync_i) begin
       st_d = cpl_st;
       st_d.next = rst_next_i;
@@ -366,6 +384,8 @@ module segmenter
       st_d.psn = rst_psn_i;
       st_d.rd_psn = rst_psn_i;
       st_d.rd_num = rst_rd_i;
+      st_d.used = rst_used_i;
+      st_d.probe = rst_probe_i;
       st_d.ack_req = 1'b0;
       st_d.halt = 1'b0;
     end else if (late) begin
@@ -384,6 +404,8 @@ module segmenter
       st_d.since_req = ack_req ? '0 : st.since_req + 1'b1;
       st_d.off = last ? '0 : st.off + 32'(plen);
       if (last) st_d.next = st.next + 1'b1;
+      if (last && m_q.credit) st_d.used = st.used + 1'b1;
+      if (st.off == '0 && !is_rd) st_d.probe = 1'b0;  // a READ's response need not tell credits
       if (psn_gt(st_d.psn, st.max_psn)) st_d.max_psn = st_d.psn;
     end
     // sent whole for the first time
@@ -434,7 +456,7 @@ module segmenter
         SegSeek: if (seek_q < m_q.seg[0].len) state_q <= SegPacket;
         SegPacket: begin
           if (drop) state_q <= SegIdle;
-          else if (!stall && (closed || quantum_over)) state_q <= SegStop;
+          else if (!stall && (closed || starved || quantum_over)) state_q <= SegStop;
           else if (!stall && m_q.kind != MsgPackets) state_q <= m_q.kind == MsgNop ? SegLocal : SegChange;
           else if (send) begin
             if (!used_q[16]) used_q <= used_d;

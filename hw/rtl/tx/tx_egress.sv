@@ -365,7 +365,7 @@ module tx_egress
   assign err_valid_o = out_valid && out.failed;
   assign err_o = out.who;
   assign sent_valid_o = out_valid && !out.failed;
-  assign sent_o = '{qp: out.who.qp, psn: out.who.psn, msn: '0, syndrome: SynAck, own: 1'b1,
+  assign sent_o = '{qp: out.who.qp, psn: out.who.psn, msn: '0, syndrome: SynAck, own: 1'b1, credits: 1'b0,
                     src: AckPacket, fail: '0};
   assign out_pop = out_valid && (out.failed ? err_ready_i : sent_ready_i);
 

@@ -9,7 +9,7 @@
 // an acknowledge that woke it, the end of a turn that left work. At the head of the rotation its
 // attributes are read and tickets are taken out for its WQEs; when nothing is left to fetch, or when its
 // share of tickets is used up and others wait, the next QP follows. Nobody else waiting: the turn goes on.
-// A QP that is stopped by its window or by its message ring sleeps (bit `blocked`) until the
+// A QP that is stopped by its window, by its peer's credits or by its message ring sleeps (bit `blocked`) until the
 // completer wakes it; one that waits for its RNR timer (bit `paused`) sleeps until its restart. Doorbell, stop,
 // restart, wake, and ticket are each one cycle ("operation") and never share a
 // cycle, and each looks at the state as it is in that cycle: no wake-up can be lost.
@@ -261,6 +261,7 @@ module tx_scheduler
   logic [2:0] att_mtu_q;
   logic [4:0] att_timeout_q;
   logic [3:0] att_max_rd_q;
+  logic att_flow_q;
   logic [23:0] att_pd_q;
   logic [63:0] att_base_q;
   logic [3:0] att_log_q;
@@ -317,7 +318,7 @@ module tx_scheduler
                    count: count, page: db_page_q,
                    pushed: direct && db_push_q && avail == 16'd1 && db_long_q == att_stride128_q,
                    stride128: att_stride128_q, qp_type: att_type_q, mtu: att_mtu_q,
-                   timeout: att_timeout_q, max_rd: att_max_rd_q, pd: att_pd_q};
+                   timeout: att_timeout_q, max_rd: att_max_rd_q, flow: att_flow_q, pd: att_pd_q};
   assign tkt_base_o = att_base_q;
   assign tkt_slot_o = slot;
 
@@ -373,6 +374,7 @@ module tx_scheduler
       att_mtu_q <= att_in.path_mtu;
       att_timeout_q <= att_in.timeout;
       att_max_rd_q <= att_in.max_rd_atomic > 8'(MaxRdAtomic) ? 4'(MaxRdAtomic) : att_in.max_rd_atomic[3:0];
+      att_flow_q <= att_in.flow_control && att_in.qp_type == rnic_pkg::QpTypeRc;
       att_pd_q <= att_in.pd;
       att_base_q <= att_in.sq_addr;
       att_log_q <= att_in.log_sq_size;

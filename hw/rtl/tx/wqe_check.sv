@@ -173,6 +173,7 @@ module wqe_check
                    {wqe.imm[7:0], wqe.imm[15:8], wqe.imm[23:16], wqe.imm[31:24]};
       msg_q.timeout <= item_i.timeout;
       msg_q.max_rd <= item_i.max_rd;
+      msg_q.credit <= item_i.flow && wqe.opcode inside {WqeOpcodeSend, WqeOpcodeSendImm, WqeOpcodeSendInv, WqeOpcodeRdmaWriteImm};
       msg_q.fence <= wqe.fence;
       msg_q.last <= item_i.last;
       msg_q.qp <= item_i.qp;

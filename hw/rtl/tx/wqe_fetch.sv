@@ -208,7 +208,7 @@ module wqe_fetch
                   last: skip_done || pos_last, qp: head.qp, gen: head.gen, turn: head.turn,
                   turn_end: head.turn_end && !skip_done && pos_last,
                   idx: head.first + 16'(pos_q), stride128: head.stride128, qp_type: head.qp_type, mtu: head.mtu,
-                  timeout: head.timeout, max_rd: head.max_rd, pd: head.pd};
+                  timeout: head.timeout, max_rd: head.max_rd, flow: head.flow, pd: head.pd};
     end
   end
 
