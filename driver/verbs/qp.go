@@ -390,6 +390,9 @@ type QPAttr struct {
 	// be of the partition, from a full member if this port is a limited one (IBTA 10.9.3). nil in RESET to INIT: 0.
 	PKeyIndex   *int
 	FlowControl *bool // RC: end-to-end credits in acknowledges, on by default (see ConnectConfig.NoFlowControl)
+	// SQDNotify, from RTS to SQD, asks for EventSQDrained when everything that was begun is complete. Corresponds to
+	// en_sqd_async_notify.
+	SQDNotify *bool
 }
 
 // Of gives a pointer to v, for the fields of QPAttr.
@@ -412,15 +415,16 @@ const (
 	attrQKey
 	attrPKeyIndex
 	attrFlowControl
+	attrSQDNotify
 )
 
 var attrNames = [...]string{"Access", "PathMTU", "DestQPN", "RQPSN", "SQPSN", "AH", "MinRNRTimer", "Timeout",
-	"RetryCnt", "RNRRetry", "MaxRdAtomic", "MaxDestRdAtomic", "QKey", "PKeyIndex", "FlowControl"}
+	"RetryCnt", "RNRRetry", "MaxRdAtomic", "MaxDestRdAtomic", "QKey", "PKeyIndex", "FlowControl", "SQDNotify"}
 
 func (a *QPAttr) mask() (m uint) {
 	for i, set := range [...]bool{a.Access != nil, a.PathMTU != nil, a.DestQPN != nil, a.RQPSN != nil, a.SQPSN != nil,
 		a.AH != nil, a.MinRNRTimer != nil, a.Timeout != nil, a.RetryCnt != nil, a.RNRRetry != nil,
-		a.MaxRdAtomic != nil, a.MaxDestRdAtomic != nil, a.QKey != nil, a.PKeyIndex != nil, a.FlowControl != nil} {
+		a.MaxRdAtomic != nil, a.MaxDestRdAtomic != nil, a.QKey != nil, a.PKeyIndex != nil, a.FlowControl != nil, a.SQDNotify != nil} {
 		if set {
 			m |= 1 << i
 		}
@@ -457,7 +461,9 @@ var rcTransitions = transitionTable{
 	{StateRTR, StateRTS}: {attrSQPSN | attrTimeout | attrRetryCnt | attrRNRRetry | attrMaxRdAtomic,
 		attrAccess | attrMinRNRTimer},
 	{StateRTS, StateRTS}: {0, attrAccess | attrMinRNRTimer},
-	{StateRTS, StateSQD}: {0, 0},
+	{StateRTS, StateSQD}: {0, attrSQDNotify},
+	{StateSQD, StateSQD}: {0, attrAccess | attrAH | attrPKeyIndex | attrMinRNRTimer | attrTimeout | attrRetryCnt | attrRNRRetry | attrMaxRdAtomic |
+		attrMaxDestRdAtomic},
 	{StateSQD, StateRTS}: {0, attrAccess | attrMinRNRTimer},
 }
 
@@ -467,7 +473,8 @@ var ucTransitions = transitionTable{
 	{StateInit, StateRTR}:   {attrPathMTU | attrDestQPN | attrRQPSN | attrAH, attrAccess},
 	{StateRTR, StateRTS}:    {attrSQPSN, attrAccess},
 	{StateRTS, StateRTS}:    {0, attrAccess},
-	{StateRTS, StateSQD}:    {0, 0},
+	{StateRTS, StateSQD}:    {0, attrSQDNotify},
+	{StateSQD, StateSQD}:    {0, attrAccess | attrAH | attrPKeyIndex},
 	{StateSQD, StateRTS}:    {0, attrAccess},
 }
 
@@ -477,7 +484,8 @@ var udTransitions = transitionTable{
 	{StateInit, StateRTR}:   {0, attrQKey | attrPathMTU},
 	{StateRTR, StateRTS}:    {attrSQPSN, attrQKey},
 	{StateRTS, StateRTS}:    {0, attrQKey},
-	{StateRTS, StateSQD}:    {0, 0},
+	{StateRTS, StateSQD}:    {0, attrSQDNotify},
+	{StateSQD, StateSQD}:    {0, attrQKey | attrPKeyIndex},
 	{StateSQD, StateRTS}:    {0, attrQKey},
 }
 
@@ -485,7 +493,8 @@ var rawTransitions = transitionTable{
 	{StateReset, StateInit}: {},
 	{StateInit, StateRTR}:   {},
 	{StateRTR, StateRTS}:    {},
-	{StateRTS, StateSQD}:    {},
+	{StateRTS, StateSQD}:    {0, attrSQDNotify},
+	{StateSQD, StateSQD}:    {},
 	{StateSQD, StateRTS}:    {},
 }
 
@@ -535,6 +544,7 @@ func (qp *QP) Modify(attr QPAttr) error {
 		}
 	}
 	qp.ctx.State = regs.QPState(to)
+	qp.ctx.SQDEvent = attr.SQDNotify != nil && *attr.SQDNotify
 	if err := qp.command(verb, regs.CmdOpcodeModifyQP); err != nil {
 		qp.ctx = old
 		return err
@@ -545,10 +555,6 @@ func (qp *QP) Modify(attr QPAttr) error {
 		qp.pi, qp.ci = 0, 0
 		qp.epoch++
 		qp.recv.pi, qp.recv.ci = 0, 0
-	}
-	if from == StateSQD && to == StateRTS {
-		// the doorbell sets the queue going again
-		qp.pd.dev.db.Store64(regs.SQDoorbellOffset, regs.SQDoorbell{QPN: qp.qpn, PI: qp.pi}.Encode())
 	}
 	return nil
 }
@@ -748,6 +754,7 @@ type QPInfo struct {
 	DoneWQE     uint16 // WQEs completed
 	PostedRecv  uint16 // receive producer index last rung
 	DoneRecv    uint16 // receive WQEs taken for a message or flushed
+	SQDraining  bool   // in SQD, and something that was begun is not complete
 }
 
 // Query asks the device. Corresponds to ibv_query_qp(3).
@@ -765,7 +772,8 @@ func (qp *QP) Query() (QPInfo, error) {
 	c.Unmarshal(body[:])
 	qp.state = QPState(c.State)
 	return QPInfo{State: qp.state, NextPSN: c.NextPSN, UnackedPSN: c.UnaPSN, ExpectedPSN: c.ExpectedPSN, MSN: c.MSN,
-		PostedWQE: c.SQPI, NextWQE: c.SQNext, DoneWQE: c.SQCI, PostedRecv: c.RQPI, DoneRecv: c.RQCI}, nil
+		PostedWQE: c.SQPI, NextWQE: c.SQNext, DoneWQE: c.SQCI, PostedRecv: c.RQPI, DoneRecv: c.RQCI,
+		SQDraining: c.SQDraining}, nil
 }
 
 // Close destroys the QP; unpolled completions of it are discarded. When it returns, the NIC no longer

@@ -86,7 +86,8 @@ var soakMust = []soakCell{
 }
 
 var soakMustEvents = []string{"QP to ERR", "QP to RESET", "QP destroyed", "receive with a bad key", "QP revived by RESET", "QP made anew", "MR taken away",
-	"event completion", "event completion, solicited", "event SRQ limit reached", "event QP last WQE reached", "event QP fatal", "event QP access error",
+	"event completion", "event completion, solicited", "event SRQ limit reached", "event QP last WQE reached", "event send queue drained", "SQD to RTS, drained", "SQD to RTS, early", "SQD to RTS, not asked",
+	"event QP fatal", "event QP access error",
 	"NAK PSN sequence error", "NAK invalid request", "NAK remote access error", "NAK remote operational error", "NAK RNR"}
 
 // wired are the operations that succeed and are seen on the link.

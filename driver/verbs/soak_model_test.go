@@ -168,6 +168,12 @@ type soakQP struct {
 	events   int  // of its failure
 	lastWQE  int
 	high     uint32 // PSN that was not sent before
+
+	// SQD
+	stopped bool
+	tell    bool         // its event is to come
+	until   simtime.Time // when the event must have come: since the queue is drained, or since RTS if it was on its way
+	drained bool         // the event has come: nothing may complete before RTS
 }
 
 func (q *soakQP) dst() *soakRegion { return q.ways[0].region }
@@ -289,6 +295,7 @@ func (s *soak) sendDone(q *soakQP, wc *verbs.WC) {
 	}
 	q.out = q.out[at+1:]
 	if wc.Status == verbs.StatusSuccess {
+		require.False(t, q.drained, "%s: %s (%d) completed after the queue was drained", q.name, w.op.name, w.wr.WRID)
 		require.True(t, w.signal, "%s: completion of %s (%d), which is not signaled", q.name, w.op.name, w.wr.WRID)
 		require.Zero(t, w.op.fails, "%s: %s (%d) did not fail", q.name, w.op.name, w.wr.WRID)
 		require.Zero(t, q.failed, "%s: %s (%d) succeeded after a failure", q.name, w.op.name, w.wr.WRID)
@@ -534,6 +541,16 @@ func (s *soak) event(host int, ev verbs.Event) {
 		require.True(s.t, q.pair.ending || q.poison || q.peer.poison, "%s: %v", q.name, ev)
 		q.pair.ending = true
 		q.events++
+	case verbs.EventSQDrained:
+		require.True(s.t, q.tell, "%s: %v", q.name, ev)
+		q.tell = false
+		if !q.stopped || q.modified {
+			return
+		}
+		wcs := make([]verbs.WC, 16) // all that was begun is complete, and can be polled
+		for s.poll(q.scq, wcs) == len(wcs) {
+		}
+		q.drained = true
 	case verbs.EventQPLastWQE:
 		require.True(s.t, q.pool.srq != nil && q.lastWQE == 0 && q.pair.ending, "%s: %v", q.name, ev)
 		q.lastWQE++

@@ -288,6 +288,7 @@ func (s *soak) live(sp *soakPair) {
 		s.prune(q, true)
 		q.out, q.inbox, q.wired, q.air, q.id = nil, nil, nil, nil, 0
 		q.failed, q.fails, q.modified, q.dropped, q.poison, q.events, q.lastWQE = 0, nil, false, false, false, 0, 0
+		q.stopped, q.tell, q.drained = false, false, false
 		q.landed = q.landed[:0]
 		for i := range soakDepth {
 			q.landed = append(q.landed, i)
@@ -361,6 +362,7 @@ func (s *soak) run(count int) {
 					s.kill(sp)
 				}
 			}
+			s.stop(q)
 		}
 		progress, dry, before := false, true, s.p.Now()
 		for _, c := range s.cqs {
@@ -374,14 +376,8 @@ func (s *soak) run(count int) {
 		if progress {
 			quiet = s.p.Now()
 		}
-		for h, host := range s.p.Hosts {
-			for ev, err := range host.Dev.Events(ended) {
-				if errors.Is(err, context.Canceled) {
-					break
-				}
-				require.NoError(t, err)
-				s.event(h, ev)
-			}
+		for h := range s.p.Hosts {
+			s.events(h)
 			s.askLimit(s.shared[h])
 		}
 		done := s.posted >= count
@@ -400,7 +396,7 @@ func (s *soak) run(count int) {
 			if sp.service != verbs.TypeRC && s.heard-sp.posted < soakDrain { // what is on its way may arrive
 				done = false
 			}
-			if sp.ending || len(sp.a.out)+len(sp.b.out)+len(sp.a.inbox)+len(sp.b.inbox) > 0 {
+			if sp.ending || sp.a.stopped || sp.b.stopped || len(sp.a.out)+len(sp.b.out)+len(sp.a.inbox)+len(sp.b.inbox) > 0 {
 				done = false
 			}
 		}
@@ -432,6 +428,17 @@ func (s *soak) run(count int) {
 		require.Equal(t, p.mem, p.mr.Bytes(), "memory of the SRQ")
 		require.Zero(t, verbs.Counter(host.Dev, regs.BadDoorbellsOffset))
 		require.Zero(t, verbs.Counter(host.Dev, regs.EQELostOffset))
+	}
+}
+
+// events takes the events of a host that are there.
+func (s *soak) events(h int) {
+	for ev, err := range s.p.Hosts[h].Dev.Events(ended) {
+		if errors.Is(err, context.Canceled) {
+			return
+		}
+		s.ok(err)
+		s.event(h, ev)
 	}
 }
 
@@ -590,6 +597,56 @@ func (w *soakWR) build(b *verbs.Batch) {
 	if w.signal {
 		b.Signaled()
 	}
+}
+
+// stop takes a QP to SQD now and then, and back to RTS later: when it is drained, or before.
+func (s *soak) stop(q *soakQP) {
+	switch {
+	case q.modified:
+	case q.stopped:
+		if q.tell && s.rng.IntN(4) == 0 {
+			info, err := q.qp.Query()
+			s.ok(err)
+			switch {
+			case info.State != verbs.StateSQD || info.SQDraining:
+			case q.until == 0:
+				q.until = s.p.Now() + soakEventTime
+			case s.p.Now() > q.until:
+				s.events(q.host)
+				require.False(s.t, q.tell, "%s: no event of a queue that is drained", q.name)
+			}
+		}
+		if s.rng.IntN(map[bool]int{true: 16, false: 4}[q.tell]) != 0 {
+			return
+		}
+		how := "not asked"
+		if q.drained {
+			how = "drained"
+		} else if q.tell {
+			how = "early"
+		}
+		if s.move(q, verbs.QPAttr{State: verbs.Of(verbs.StateRTS)}) {
+			s.cover.add("SQD to RTS, "+how, "ok", nil)
+		}
+		q.stopped, q.drained, q.until = false, false, s.p.Now()+soakEventTime
+	case q.tell:
+		q.tell = s.p.Now() < q.until
+	case !q.pair.ending && s.rng.IntN(30) == 0:
+		notify := s.rng.IntN(4) != 0
+		q.stopped = s.move(q, verbs.QPAttr{State: verbs.Of(verbs.StateSQD), SQDNotify: verbs.Of(notify)})
+		q.tell, q.until = notify, 0
+	}
+}
+
+// move changes the state of a QP, and tells whether it had not failed.
+func (s *soak) move(q *soakQP, attr verbs.QPAttr) bool {
+	err := q.qp.Modify(attr)
+	if err != nil {
+		info, qerr := q.qp.Query()
+		s.ok(qerr)
+		require.Equal(s.t, verbs.StateErr, info.State, "%s: %v", q.name, err)
+	}
+	return err == nil
 }
 
 // kill takes a pair down, whatever it is doing: QPs to ERR, to RESET or destroyed.

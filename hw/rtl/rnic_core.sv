@@ -713,7 +713,7 @@ module rnic_core
   cq_ctx_t     cq_cmd_rsp;
   logic        ev_cqe, ev_cqe_lost, ev_cq_overrun;
   logic [1:0]  ev_cqe_error, ev_cqe_flush;
-  logic        ev_cq_bad_db, ev_cqe_axi_err, last_valid, last_ready;
+  logic        ev_cq_bad_db, ev_cqe_axi_err, last_valid, last_ready, last_drained;
   qp_idx_t     last_qp;
   cq_mod_t     cq_cmd_mod;
   logic        comp_valid, comp_ready, ovr_valid, ovr_ready;
@@ -748,7 +748,8 @@ module rnic_core
     .drain_i(drain), .drain_done_o(drain_done[8]),
     .ev_cqe_o(ev_cqe), .ev_lost_o(ev_cqe_lost), .ev_overrun_o(ev_cq_overrun),
     .ev_error_o(ev_cqe_error), .ev_flush_o(ev_cqe_flush), .ev_bad_db_o(ev_cq_bad_db),
-    .ev_axi_err_o(ev_cqe_axi_err), .last_valid_o(last_valid), .last_ready_i(last_ready), .last_qp_o(last_qp), .idle_o(block_idle[8])
+    .ev_axi_err_o(ev_cqe_axi_err), .last_valid_o(last_valid), .last_ready_i(last_ready), .last_qp_o(last_qp),
+    .last_drained_o(last_drained), .idle_o(block_idle[8])
   );
 
   assign wake_valid_o = req_wake_valid && cq_wake_valid;
@@ -764,7 +765,8 @@ module rnic_core
   );
   assign limev = '{ev_type: rnic_regs_pkg::EqeTypeSrqLimit, object: 32'(srq_lim_srqn), detail: '0};
   assign lastev = '{
-    ev_type: rnic_regs_pkg::EqeTypeQpLastWqe, object: 32'(idx_to_qpn(last_qp)), detail: '0
+    ev_type: last_drained ? rnic_regs_pkg::EqeTypeSqDrained : rnic_regs_pkg::EqeTypeQpLastWqe,
+    object: 32'(idx_to_qpn(last_qp)), detail: '0
   };
   event_arb #(.NumSrc(6)) u_event_arb (
     .clk_i, .rst_ni(core_rst_n),
@@ -904,7 +906,7 @@ module rnic_core
     .ev_cqe_i(ev_cqe), .ev_cqe_lost_i(ev_cqe_lost), .ev_cq_overrun_i(ev_cq_overrun),
     .ev_cqe_error_i(ev_cqe_error), .ev_cqe_flush_i(ev_cqe_flush),
     .ev_eqe_i(ev_eqe), .ev_eqe_lost_i(ev_eqe_lost),
-    .ev_srq_limit_i(srq_lim_valid && srq_lim_ready), .ev_last_wqe_i(last_valid && last_ready),
+    .ev_srq_limit_i(srq_lim_valid && srq_lim_ready), .ev_last_wqe_i(last_valid && last_ready && !last_drained),
     .ev_cmd_i(ev_cmd), .ev_cmd_error_i(ev_cmd_error), .ev_qp_fatal_i(ev_qp_fatal),
     .ev_bad_db_i({ev_db_refused, ev_sq_bad_db, ev_rq_bad_db, ev_cq_bad_db, ev_eq_bad_db}),
     .ev_mr_i(ev_mr),

@@ -172,6 +172,7 @@ module cmd_proc_tb #(
   logic [7:0] cqe_ev;
   logic [3:0] cqe_fail;
   qp_idx_t last_qp;
+  logic last_drained;
   cqe_writer #(.DataW(DataW)) u_cqe (
     .clk_i(clk), .rst_ni(rst_n), .time_i(now), .in_valid_i(1'b0), .in_ready_o(cqe_ready), .in_i('0),
     .db_valid_i(1'b0), .db_ready_o(db_ready), .db_cqn_i('0), .db_ci_i('0), .db_arm_i('0),
@@ -185,7 +186,7 @@ module cmd_proc_tb #(
     .w_last_o(w_last[1]), .b_valid_i(b_valid[1]), .b_err_i(b_err),
     .drain_i(drain), .drain_done_o(cqe_drain_done),
     .ev_cqe_o(cqe_ev[0]), .ev_lost_o(cqe_ev[1]), .ev_overrun_o(cqe_ev[2]), .ev_error_o(cqe_fail[1:0]),
-    .ev_flush_o(cqe_fail[3:2]), .ev_bad_db_o(cqe_ev[5]), .ev_axi_err_o(cqe_ev[6]), .last_valid_o(cqe_ev[7]), .last_ready_i(1'b1), .last_qp_o(last_qp), .idle_o(cqe_idle));
+    .ev_flush_o(cqe_fail[3:2]), .ev_bad_db_o(cqe_ev[5]), .ev_axi_err_o(cqe_ev[6]), .last_valid_o(cqe_ev[7]), .last_ready_i(1'b1), .last_qp_o(last_qp), .last_drained_o(last_drained), .idle_o(cqe_idle));
   eq_writer #(.DataW(DataW)) u_eq (
     .clk_i(clk), .rst_ni(rst_n), .comp_valid_i(comp_valid), .comp_ready_o(comp_ready), .comp_i(comp),
     .async_valid_i(event_valid), .async_ready_o(event_ready), .async_i(event_out),
@@ -267,7 +268,8 @@ module cmd_proc_tb #(
     .rvalid_o(rvalid), .rready_i(rready));
 
   // ---- owners of QP state: remember what they were told, answer queries ------------------------------
-  int adm_inits_rsp = 0, adm_inits_req = 0, rsp_wait = 0, req_wait = 0;
+  logic req_draining = 0;
+  int adm_inits_rsp = 0, adm_inits_req = 0, adm_others_req = 0, rsp_wait = 0, req_wait = 0;
   qp_admin_t last_rsp, last_req;
   function automatic rsp_query_t rsp_answer(input qp_idx_t qp);
     return '{expected_psn: 24'h100000 | 24'(qp), msn: 24'h200000 | 24'(qp),
@@ -275,7 +277,7 @@ module cmd_proc_tb #(
   endfunction
   function automatic req_query_t req_answer(input qp_idx_t qp);
     return '{next_psn: 24'h300000 | 24'(qp), una_psn: 24'h400000 | 24'(qp), pi: 16'h5000 | 16'(qp),
-             next: 16'h6000 | 16'(qp), ci: 16'h7000 | 16'(qp)};
+             next: 16'h6000 | 16'(qp), ci: 16'h7000 | 16'(qp), draining: req_draining};
   endfunction
   always @(negedge clk) if (rst_n) begin
     rsp_adm_rsp_valid = 0;
@@ -307,6 +309,7 @@ module cmd_proc_tb #(
       req_adm_ready = 1;
       last_req = req_adm;
       if (req_adm.op == QpStateInit) adm_inits_req++;
+      else if (req_adm.op != QpStateQuery) adm_others_req++;
     end
   end
 
@@ -568,7 +571,7 @@ module cmd_proc_tb #(
     end
     if (!chg_rsp_valid[0] || chg_rsp != MrDone) $fatal(1, "bind refused");
   endtask
-  int n, m;
+  int n, m, others;
 
   initial begin
     for (int i = 0; i < NumDrain; i++) drain_wait[i] = 0;
@@ -870,20 +873,60 @@ module cmd_proc_tb #(
     want.rnr_retry = b.rnr_retry; want.max_rd_atomic = b.max_rd_atomic;
     check_qp(Q);
     m = adm_inits_req;
+    others = adm_others_req;
     b.sq_psn = 24'h123456;
     b.timeout = b.timeout ^ 8'd1;
     b.max_rd_atomic = ~b.max_rd_atomic;
     b.remote_write = !b.remote_write;
     want.remote_write = b.remote_write;
+    b.min_rnr_timer = b.min_rnr_timer ^ 8'd3;
+    want.min_rnr_timer = b.min_rnr_timer;
     modify(Q, BaseB, 3, Ok, 0);
+    req_draining = 1;  // no matter in RTS
     check_qp(Q);
+    if (adm_others_req != others) $fatal(1, "requester told without a reason");
+    // to SQD: the requester is told, once, and whether to tell
+    b.sqd_event = 1;
     modify(Q, BaseB, 4, Ok, 0);
+    if (adm_others_req != others + 1 || last_req.op != QpStateDrain || last_req.qp != Q[7:0] || !last_req.notify) $fatal(1, "requester not stopped: %p", last_req);
     want.state = 4;
+    req_draining = 1;
+    want.sq_draining = 1;
     check_qp(Q);
+    req_draining = 0;
+    want.sq_draining = 0;
+    check_qp(Q);
+    others = adm_others_req;
+    // in SQD most attributes of the send side can be changed
+    modify(Q, BaseB, 4, BadParam, 40);
+    b.max_rd_atomic = 3;
+    b.max_dest_rd_atomic = 200;
+    modify(Q, BaseB, 4, BadParam, 41);
+    b.max_dest_rd_atomic = 2;
+    b.pkey = ~b.pkey;
+    b.rnr_retry = b.rnr_retry ^ 8'd1;
+    b.retry_cnt = b.retry_cnt ^ 8'd1;
+    b.sqd_event = 0;
     modify(Q, BaseB, 4, Ok, 0);
+    old = want;
+    want = b;
+    want.state = 4;
+    want.pd = old.pd; want.path_mtu = old.path_mtu; want.dest_qpn = old.dest_qpn; want.rq_psn = old.rq_psn; want.sq_psn = old.sq_psn;
+    check_qp(Q);
+    if (adm_others_req != others) $fatal(1, "requester told without a reason");
     modify(Q, BaseB, 1, BadState, SynState);
+    // back to RTS only rights and the RNR timer
+    b.pkey = ~b.pkey; b.timeout = b.timeout ^ 8'd1; b.dgid = ~b.dgid;
+    b.remote_write = !b.remote_write; b.min_rnr_timer = b.min_rnr_timer ^ 8'd5;
+    want.remote_write = b.remote_write; want.min_rnr_timer = b.min_rnr_timer;
     modify(Q, BaseB, 3, Ok, 0);
+    if (adm_others_req != others + 1 || last_req.op != QpStateResume || last_req.qp != Q[7:0]) $fatal(1, "requester does not go on");
     want.state = 3;
+    check_qp(Q);
+    b.sqd_event = 0;
+    modify(Q, BaseB, 4, Ok, 0);
+    if (adm_others_req != others + 2 || last_req.op != QpStateDrain || last_req.notify) $fatal(1, "requester tells without being asked");
+    modify(Q, BaseB, 3, Ok, 0);
     if (adm_inits_req != m) $fatal(1, "requester started again");
     modify(Q, BaseB, 2, BadState, SynState);
     modify(Q, BaseB, 5, BadState, SynState);

@@ -40,6 +40,7 @@ module cqe_writer_tb #(
   logic ev_cqe, ev_lost, ev_overrun, ev_bad_db, ev_axi_err, ev_last_wqe;
   logic [1:0] ev_error, ev_flush;
   qp_idx_t last_qp;
+  logic last_drained;
 
   cqe_writer #(.DataW(DataW), .ClkPs(4000)) dut (
     .clk_i(clk), .rst_ni(rst_n), .time_i(now), .in_valid_i(in_valid), .in_ready_o(in_ready), .in_i(ev),
@@ -55,7 +56,7 @@ module cqe_writer_tb #(
     .drain_i(drain), .drain_done_o(drain_done),
     .ev_cqe_o(ev_cqe), .ev_lost_o(ev_lost), .ev_overrun_o(ev_overrun), .ev_error_o(ev_error),
     .ev_flush_o(ev_flush), .ev_bad_db_o(ev_bad_db), .ev_axi_err_o(ev_axi_err),
-    .last_valid_o(ev_last_wqe), .last_ready_i(1'b1), .last_qp_o(last_qp), .idle_o(idle));
+    .last_valid_o(ev_last_wqe), .last_ready_i(1'b1), .last_qp_o(last_qp), .last_drained_o(last_drained), .idle_o(idle));
   axi_wr_mem #(.DataW(DataW)) u_wr (
     .clk_i(clk), .rst_ni(rst_n), .aw_valid_i(aw_valid), .aw_ready_o(aw_ready), .aw_addr_i(aw_addr),
     .aw_len_i(aw_len), .w_valid_i(w_valid), .w_ready_o(w_ready), .w_data_i(w_data), .w_strb_i(w_strb),
@@ -69,7 +70,8 @@ module cqe_writer_tb #(
   int q_ring[$];
   cqe_ev_t q_ev[$];
   int n_cqe = 0, n_lost = 0, n_overrun = 0, n_bad = 0, n_axi = 0;
-  int n_last = 0, want_last = 0;
+  int n_last = 0, want_last = 0, open_writes = 0;
+  logic [QpIdxW:0] told[$];  // events: QP, drained
   int at;
   // of sends, of receives
   int n_error[2], n_flush[2], w_error[2], w_flush[2];
@@ -88,7 +90,14 @@ module cqe_writer_tb #(
     end
     if (ev_bad_db) n_bad++;
     if (ev_axi_err) n_axi++;
-    if (ev_last_wqe) n_last++;
+    if (b_valid) open_writes--;
+    if (in_valid && in_ready && !ev.last_wqe) open_writes++;
+    if (ev_last_wqe) begin
+      n_last++;
+      if (open_writes != 0) $fatal(1, "event before %0d CQEs are in memory", open_writes);
+      if (told.size() == 0 || told[0] != {last_qp, last_drained}) $fatal(1, "event of QP %h, drained %b", last_qp, last_drained);
+      void'(told.pop_front());
+    end
   end
 
   function automatic cqe_ev_t rand_ev(input int r);
@@ -109,6 +118,7 @@ module cqe_writer_tb #(
     {e.with_imm, e.with_inv, e.with_grh} = 3'($urandom());
     e.solicited = ($urandom() % 8) == 0;
     e.last_wqe = 0;
+    e.drained = 0;
     return e;
   endfunction
 
@@ -269,6 +279,7 @@ module cqe_writer_tb #(
       command(CqCmdCreate, cqn[i], base[i], log_size[i]);
     end
     // ---- random traffic, never more than the ring holds
+    open_writes = 0;
     total = 0;
     for (int n = 0; n < 60000; n++) begin
       @(negedge clk);
@@ -278,6 +289,8 @@ module cqe_writer_tb #(
         if ($urandom() % 16 == 0) begin  // an event, no CQE, whatever it says
           ev = rand_ev(r);
           ev.last_wqe = 1;
+          ev.drained = 1'($urandom());
+          told.push_back({ev.qp, ev.drained});
           in_valid = 1;
           want_last++;
         end else if (sent[r] - rung[r] < (1 << log_size[r]) - 1 && ($urandom() % ((n / 3000) % 3 == 2 ? 40 : 3)) < 2) begin

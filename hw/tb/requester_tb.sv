@@ -11,7 +11,8 @@
 // peer whose receives come slowly, with updates and without, over a link with loss and without: nothing that needs a credit goes
 // without, but for what IBTA 9.7.7.2 lets pass. Time jumps to the next timer when nothing else is under way. Doorbells come with pushed
 // WQEs, good ones, and others that would be noticed if they were used: torn, stale, of another QP or page, of the wrong size, behind
-// WQEs that wait.
+// WQEs that wait. QPs are stopped (SQD) and go on at random times: nothing is begun meanwhile, and the event comes once, behind the
+// completions of all that was.
 
 module requester_tb
   import rnic_pkg::*;
@@ -242,6 +243,14 @@ module requester_tb
   int n_probe = 0, n_starved = 0, n_no_recv = 0, n_update = 0, n_limited = 0, n_first_only = 0;
   int table_of[31] = '{0, 1, 2, 3, 4, 6, 8, 12, 16, 24, 32, 48, 64, 96, 128, 192, 256, 384, 512, 768, 1024, 1536, 2048, 3072, 4096, 6144,
                        8192, 12288, 16384, 24576, 32768};
+  // SQD
+  bit sqd_on = 0, sqd_run = 0;         // QPs are to be stopped now and then; one is stopped, or being asked
+  bit d_sqd[NQ], d_tell[NQ];           // in SQD, by the device; its event is to come
+  bit d_late[NQ];                      // it waited when the QP went on
+  bit d_quiet[NQ];                     // all that was begun is complete
+  wqe_idx_t d_limit[NQ];               // behind the last WQE that was begun
+  int q_asked;                         // QP of the query under way
+  int n_stop = 0, n_idle_stop = 0, n_part_stop = 0, n_told = 0, n_not_told = 0, n_sqd_again = 0, n_busy_query = 0, n_quiet_query = 0, n_sqd_fail = 0;
 
   logic [511:0] mem[longint unsigned];
   bit mem_bad[longint unsigned];
@@ -741,7 +750,10 @@ module requester_tb
       if (pkt.wqe !== r_send[q] || r_send[q] == r_rung[q])
         $fatal(1, "QP %0d sends WQE %0d, next is %0d of %0d", q, pkt.wqe, r_send[q], r_rung[q]);
       if (pkt.psn !== r_psn[q]) $fatal(1, "QP %0d PSN %h, want %h", q, pkt.psn, r_psn[q]);
+      if (d_sqd[q] && !below_limit(q, pkt.wqe)) $fatal(1, "QP %0d begins WQE %0d in SQD, limit %0d", q, pkt.wqe, d_limit[q]);
+      if (d_quiet[q]) $fatal(1, "QP %0d sends WQE %0d after it was drained", q, pkt.wqe);
     end
+    if (d_sqd[q] && again) n_sqd_again++;
     if (d_kind[q][s] != 0) $fatal(1, "QP %0d sends WQE %0d, which is bad", q, pkt.wqe);
     mtu = mtu_of(q);
     first = off == 0;
@@ -869,8 +881,7 @@ module requester_tb
     end
     // the peer
     if (lossy[q]) begin
-      if (chance(inject[q])) errs.push_back({64'(cyc + rnd(1, 100)), pkt.qp, psn_t'('0), 8'('0), 16'(pkt.wqe)});
-      else receive(q, n);
+      receive(q, n);
       if (noisy && chance(2)) schedule_ack(q, pkt.psn + psn_t'(rnd(70000, 8000000)), SynAck, 0);
       if (noisy && chance(2)) schedule_ack(q, pkt.psn - psn_t'(rnd(70000, 8000000)), chance(50) ? SynNakSeq : 8'h21, 0);
     end else if (silent[q]) begin
@@ -914,9 +925,22 @@ module requester_tb
     if (qnum[cqe.qp] < 0) $fatal(1, "CQE of an unknown QP");
     q = qnum[cqe.qp];
     if (dead[q]) $fatal(1, "CQE of QP %0d after its reset", q);
-    n_cqe++;
     last_progress = cyc;
     if (cqe.cqn !== qp_tab[cqe.qp].send_cqn) $fatal(1, "CQN");
+    if (cqe.last_wqe || cqe.drained) begin
+      if (!cqe.last_wqe || !cqe.drained) $fatal(1, "event %p", cqe);
+      check_drained(q);
+      return;
+    end
+    n_cqe++;
+    if (d_sqd[q] && cqe.status != WcStatusWrFlushErr) begin
+      if (d_quiet[q]) $fatal(1, "QP %0d: WQE %0d completes (%0d) after it was drained", q, cqe.index, cqe.status);
+      if (!below_limit(q, cqe.index)) $fatal(1, "QP %0d: WQE %0d completes (%0d) in SQD, limit %0d", q, cqe.index, cqe.status, d_limit[q]);
+    end
+    if (d_sqd[q] && cqe.status != WcStatusSuccess && d_tell[q]) begin
+      d_tell[q] = 0;  // it fails instead
+      n_sqd_fail++;
+    end
     if (cqe.byte_len !== (cqe.status == WcStatusSuccess && d_op[q][int'(cqe.index) % Ring] inside {[WqeOpcodeRdmaRead:WqeOpcodeFetchAdd]} ?
         d_total[q][int'(cqe.index) % Ring] : 32'd0)) $fatal(1, "QP %0d: byte_len %0d, opcode %0d", q, cqe.byte_len, d_op[q][int'(cqe.index) % Ring]);
     if (cqe.with_imm || cqe.with_inv || cqe.with_grh) $fatal(1, "CQE flags");
@@ -954,7 +978,7 @@ module requester_tb
       n_flush++;
       flushing[q] = 1;
       if (cqe.opcode !== CqeOpcodeError) $fatal(1, "flush opcode");
-      if (!failed[q] && !forced[q])
+      if (!failed[q] && !forced[q] && !(fail_idx[q] >= 0 && fail_syn[q] == 0 && cqe.index != 16'(fail_idx[q])))
         $fatal(1, "QP %0d: flush of WQE %0d without a reason", q, cqe.index);
     end else begin
       if (failed[q]) $fatal(1, "QP %0d: second error", q);
@@ -972,6 +996,39 @@ module requester_tb
       end
     end
     r_done[q] = r_done[q] + 1;
+  endtask
+
+  function automatic bit below_limit(int q, wqe_idx_t idx);
+    wqe_idx_t d;
+    d = idx - d_limit[q];
+    return d[15];
+  endfunction
+
+  // all that was begun is complete
+  function automatic bit is_drained(int q);
+    for (wqe_idx_t i = r_done[q]; below_limit(q, i); i++)
+      if (d_signaled[q][int'(i) % Ring] || d_kind[q][int'(i) % Ring] > 1) return 0;
+    return r_una[q] == r_psn[q] && r_off[q] == 0 && is_local(q, r_send[q]);
+  endfunction
+
+  // from there to the limit there are no packets
+  function automatic bit is_local(int q, wqe_idx_t from);
+    for (wqe_idx_t i = from; below_limit(q, i); i++) if (d_kind[q][int'(i) % Ring] == 0) return 0;
+    return 1;
+  endfunction
+
+  task automatic check_drained(int q);
+    if (d_late[q]) begin
+      d_late[q] = 0;
+      n_told++;
+      return;
+    end
+    if (!d_sqd[q] || !d_tell[q]) $fatal(1, "QP %0d: drained, in SQD %b, asked for %b", q, d_sqd[q], d_tell[q]);
+    if (failed[q] || flushing[q]) $fatal(1, "QP %0d: drained, but it failed", q);
+    if (!is_drained(q)) $fatal(1, "QP %0d: not drained: done %0d limit %0d sent %0d off %0d una %h psn %h", q, r_done[q], d_limit[q], r_send[q], r_off[q], r_una[q], r_psn[q]);
+    d_tell[q] = 0;
+    d_quiet[q] = 1;
+    n_told++;
   endtask
 
   // what rx_transport makes of a packet; the view of the read table is there
@@ -1070,6 +1127,7 @@ module requester_tb
       if (qidx[cq_] != chg.qp || chg.pd != OurPd) $fatal(1, "change %p", chg);
       if (chg.op != (d_op[cq_][cs_] == WqeOpcodeBindMw ? MrBind : MrInvalidate) || chg.key[7:0] != (chg.op == MrBind ? 8'h5b : 8'h5a))
         $fatal(1, "change %p of WQE %0d", chg, cs_);
+      if (d_sqd[cq_]) $fatal(1, "QP %0d: change %p in SQD", cq_, chg);
       d_exec[cq_][cs_]++;
       chg_wait = rnd(2, 8);
     end
@@ -1085,7 +1143,13 @@ module requester_tb
     end
   end
 
+  function automatic bit is_change(int q, wqe_idx_t i);
+    return d_kind[q][int'(i) % Ring] == 1 && d_op[q][int'(i) % Ring] inside {WqeOpcodeLocalInv, WqeOpcodeBindMw};
+  endfunction
+
   req_query_t query;
+  qp_admin_e adm_op;
+  bit adm_notify;
   bit query_done = 0;
   bit adm_own = 0, adm_any = 0;        // the bench's own commands; a random query is under way
 
@@ -1321,22 +1385,62 @@ module requester_tb
       if (adm_rsp_valid) begin
         query = adm_rsp;
         query_done = !adm_any;
+        if (adm_op == QpStateDrain) begin
+          // of a message that was begun a packet was taken or waits; local WQEs behind it may be done, and a change may be under way
+          wqe_idx_t lim, i;
+          lim = r_off[q_asked] != 0 ? r_send[q_asked] + 16'd1 : r_send[q_asked];
+          if (pkt_valid && pkt.qp == qidx[q_asked] && psn_ge(pkt.psn, r_psn[q_asked])) begin
+            lim = pkt.wqe + 16'd1;
+            n_part_stop++;
+          end
+          if (r_off[q_asked] != 0) n_part_stop++;
+          d_limit[q_asked] = lim;
+          i = dut.u_segmenter.send_mem[qidx[q_asked]].max_next - lim;
+          if (i != 0 && !i[15]) begin
+            d_limit[q_asked] = lim + i;
+            if (!failed[q_asked] && !forced[q_asked] && !is_local(q_asked, lim)) $fatal(1, "QP %0d: at %0d, want %0d", q_asked, lim + i, lim);
+          end
+          while (d_limit[q_asked] != r_rung[q_asked] && is_change(q_asked, d_limit[q_asked]) && d_exec[q_asked][int'(d_limit[q_asked]) % Ring] != 0)
+            d_limit[q_asked]++;
+          d_sqd[q_asked] = 1;
+          d_tell[q_asked] = adm_notify;
+          n_stop++;
+          if (is_drained(q_asked)) n_idle_stop++;
+        end else if (adm_op == QpStateQuery && !failed[q_asked] && !flushing[q_asked] && !forced[q_asked] && fail_idx[q_asked] == -1) begin
+          if (adm_rsp.draining && (!d_sqd[q_asked] || d_quiet[q_asked])) $fatal(1, "QP %0d is draining", q_asked);
+          if (adm_rsp.draining) n_busy_query++;
+          if (d_sqd[q_asked] && !adm_rsp.draining) begin
+            if (r_una[q_asked] != r_psn[q_asked] || r_off[q_asked] != 0) $fatal(1, "QP %0d is not draining", q_asked);
+            n_quiet_query++;
+          end
+        end else if (adm_op inside {QpStateInit, QpStateResume}) begin
+          d_late[q_asked] = d_tell[q_asked] && cqe_valid && cqe.drained && cqe.qp == qidx[q_asked];
+          if (d_tell[q_asked] && !d_late[q_asked]) n_not_told++;
+          d_sqd[q_asked] = 0;
+          d_tell[q_asked] = 0;
+          d_quiet[q_asked] = 0;
+        end
         adm_any = 0;
       end else if (!adm_own && !adm_any && !calm && chance(query_pct)) begin
         adm_any = 1;
         adm_valid <= 1;
-        adm <= '{op: QpStateQuery, qp: qidx[rnd(0, nq - 1)], psn: '0};
+        q_asked = rnd(0, nq - 1);
+        adm_op = QpStateQuery;
+        adm <= '{op: QpStateQuery, qp: qidx[q_asked], psn: '0, notify: 1'b0};
       end
     end
   end
 
   // ---- driving ---------------------------------------------------------------------------------------
-  task automatic admin(qp_admin_e op, int q, psn_t psn);
+  task automatic admin(qp_admin_e op, int q, psn_t psn, bit notify);
     adm_own = 1;
     while (adm_any) @(posedge clk);
     query_done = 0;
     adm_valid <= 1;
-    adm <= '{op: op, qp: qidx[q], psn: psn};
+    q_asked = q;
+    adm_op = op;
+    adm_notify = notify;
+    adm <= '{op: op, qp: qidx[q], psn: psn, notify: notify};
     while (!query_done) @(posedge clk);
     query_done = 0;
     adm_own = 0;
@@ -1383,7 +1487,7 @@ module requester_tb
     qp_tab[qidx[q]].flow_control = flow_default || a.qp_type != QpTypeRc;
     k_invalid[q] = 0; k_updates[q] = 1; k_posted[q] = 0; k_used[q] = 0; k_open[q] = 0; k_none[q] = 0; k_rate[q] = 100; k_burst[q] = 1;
     c_sent[q] = 0; m_limit[q] = 0; m_unlimited[q] = 0; p_used[q][int'(psn - 24'd1) % Log] = 0;
-    admin(QpStateInit, q, psn);
+    admin(QpStateInit, q, psn, 0);
     dead[q] = 0;
     qp_tab[qidx[q]].state = QpRts;
   endtask
@@ -1466,7 +1570,7 @@ module requester_tb
     if (frag_exp.size() != 0 || frag_got.size() != 0 || inl_exp.size() != 0 || inl_got.size() != 0) $fatal(1, "fragments left over");
     for (int q = 0; q < nq; q++) begin
       if (!dead[q]) begin
-        admin(QpStateQuery, q, '0);
+        admin(QpStateQuery, q, '0, 0);
         if (query.pi !== r_rung[q] || query.ci !== r_rung[q] || query.next !== r_rung[q])
           $fatal(1, "QP %0d: query pi %0d next %0d ci %0d, rung %0d", q, query.pi, query.next, query.ci, r_rung[q]);
         if (!failed[q] && !forced[q] && (query.next_psn !== r_psn[q] || query.una_psn !== r_psn[q]))
@@ -1515,6 +1619,7 @@ module requester_tb
       end
     end
     settle(-1);
+    end_stops();
     audit();
   endtask
 
@@ -1523,6 +1628,47 @@ module requester_tb
     qp_tab[qidx[q]].timeout = 5'(timeout);
     qp_tab[qidx[q]].retry_cnt = 3'(retry);
     qp_tab[qidx[q]].rnr_retry = 3'(rnr);
+  endtask
+
+  // what cmd_proc does from RTS to SQD and back; a QP may fail meanwhile
+  task automatic stop(int q, bit notify);
+    admin(QpStateDrain, q, '0, notify);
+    if (qp_tab[qidx[q]].state == QpRts) qp_tab[qidx[q]].state = QpSqd;
+  endtask
+  task automatic resume(int q);
+    admin(QpStateResume, q, '0, 0);
+    if (qp_tab[qidx[q]].state == QpSqd) qp_tab[qidx[q]].state = QpRts;
+  endtask
+
+  // stops QPs and lets them go on, while sqd_on
+  bit end_now = 0;  // with sqd_on 0: leave them as they are
+  task automatic end_stops;
+    sqd_on = 0;
+    while (sqd_run) @(posedge clk);
+  endtask
+  always begin
+    while (!sqd_on) @(posedge clk);
+    sqd_run = 1;
+    while (sqd_on) begin
+      sqd_body(rnd(0, nq - 1), 0);
+      repeat (chance(90) ? rnd(1, 60) : rnd(1, 1000)) @(posedge clk);
+    end
+    for (int q = 0; q < nq && !end_now; q++) sqd_body(q, 1);
+    sqd_run = 0;
+  end
+  task automatic sqd_body(int q, bit go_on);
+    if (dead[q]) return;
+    if (qp_tab[qidx[q]].state == QpRts && !go_on && chance(50)) begin
+      stop(q, chance(75));
+    end else if (qp_tab[qidx[q]].state == QpSqd && (go_on || chance(40))) begin
+      if (go_on || chance(40)) begin
+        // nothing but its failure keeps the event from coming
+        for (int i = 0; i < 100000 * one && d_tell[q] && !dead[q] && qp_tab[qidx[q]].state == QpSqd; i++) @(posedge clk);
+        if (d_tell[q] && !dead[q] && qp_tab[qidx[q]].state == QpSqd) $fatal(1, "QP %0d does not tell that it is drained", q);
+        if (dead[q]) return;
+      end
+      if (qp_tab[qidx[q]].state == QpSqd) resume(q);
+    end
   endtask
 
   int base, fetched, slowest = 0;
@@ -1542,11 +1688,16 @@ module requester_tb
     ph_n = 3; ph_go = 1;
     while (ph_go) @(posedge clk);
   endtask
+  task automatic sqd_phase;
+    ph_n = 4; ph_go = 1;
+    while (ph_go) @(posedge clk);
+  endtask
   always begin
     while (!ph_go) @(posedge clk);
     if (ph_n == 1) phase_1_body();
     else if (ph_n == 2) phase_2_body();
-    else phase_3_body();
+    else if (ph_n == 3) phase_3_body();
+    else phase_4_body();
     ph_go = 0;
   end
 
@@ -1766,6 +1917,117 @@ module requester_tb
       for (int q = 0; q < nq; q++) if (e_psn[q] != r_psn[q]) $fatal(1, "QP %0d: receiver at %h, sent %h", q, e_psn[q], r_psn[q]);
     end
     if (n_part < 15 || n_implied < 50) $fatal(1, "corners: %0d rests, %0d implied", n_part, n_implied);
+    rd_default = 0;
+  endtask
+
+  // QPs of every service are stopped (SQD) and go on at random times
+  task automatic phase_4_body;
+    calm = 0; noisy = 1; window = 64; req_interval = 4; quantum_log = 11; rd_lat_min = 20; ack_lat_min = 20; ack_lat_max = 300;
+    // nothing is lost
+    for (int round = 0; round < 4 * one; round++) begin
+      uc_pct = 20; ud_pct = 20; raw_pct = 20; rd_default = round == 1 ? 60 : 20;
+      window = round == 2 ? 2 : 64;
+      setup_all(3);
+      n_again = 0;
+      sqd_on = 1;
+      traffic(60, round == 3 ? 10 : 0);
+      if (n_again != 0) $fatal(1, "%0d sent again without a reason", n_again);
+    end
+    window = 64;
+    // errors and failed QPs, also put into ERR from outside
+    for (int round = 0; round < 10 * one; round++) begin
+      uc_pct = round % 2 == 0 ? 0 : 20;
+      for (int q = 0; q < nq; q++) begin
+        setup(q, 3'(rnd(1, 5)), 1'(q), 4'd6);
+        if (round < 6 && !is_uc(q)) begin
+          inject[q] = rnd(2, 30);
+          inject_syn[q] = (q + round) % 4 == 0 ? 8'h00 : 8'h60 + 8'((q + round) % 4);
+        end
+      end
+      for (int q = 0; q < nq; q++) begin
+        for (int i = 0; i < 60 * one; i++) begin
+          if (round < 6 && i == 30 && is_uc(q)) begin
+            plan_len[0] = 64;
+            post(q, 1, 0, 1, BadKey);
+          end
+          post_random(q, 0, i == 59);
+        end
+      end
+      sqd_on = 1;
+      for (int q = 0; q < nq; q++) bell(q);
+      if (round >= 6) begin
+        repeat (rnd(1, 2500)) @(posedge clk);
+        for (int q = 0; q < nq; q++) begin
+          forced[q] = 1;
+          to_err(qidx[q]);
+          repeat (rnd(0, 30)) @(posedge clk);
+        end
+      end
+      settle(-1);
+      end_stops();
+      audit();
+    end
+    // away under load
+    uc_pct = 20;
+    for (int round = 0; round < 6 * one; round++) begin
+      setup_all(5);
+      sqd_on = 1;
+      for (int q = 0; q < nq; q++) begin
+        for (int i = 0; i < 32 * one; i++) post_random(q, 0, i == 31);
+        bell(q);
+      end
+      repeat (rnd(1, 3000)) @(posedge clk);
+      end_now = 1;
+      end_stops();
+      for (int q = 0; q < nq; q += 2) qp_tab[qidx[q]].state = chance(50) ? QpReset : QpNone;
+      for (int i = 0; i < 3 * one; i++) begin
+        drain <= 1;
+        @(posedge clk);
+        while (!drain_done) @(posedge clk);
+        drain <= 0;
+        @(posedge clk);
+      end
+      for (int q = 0; q < nq; q += 2) begin
+        dead[q] = 1;
+        r_done[q] = r_rung[q];
+      end
+      for (int q = 1; q < nq; q += 2) if (qp_tab[qidx[q]].state == QpSqd) resume(q);
+      end_now = 0;
+      settle(-1);
+      repeat (600) @(posedge clk);
+      audit();
+    end
+    $display("SQD: %0d stops, %0d at rest, %0d in the middle; told %0d, not before RTS %0d, failed instead %0d; %0d of %0d queries draining",
+      n_stop, n_idle_stop, n_part_stop, n_told, n_not_told, n_sqd_fail, n_busy_query, n_busy_query + n_quiet_query);
+    // losses, refusals, late acknowledges
+    jump_ok = 1;
+    uc_pct = 0; ud_pct = 0; raw_pct = 0;
+    n_sqd_again = 0;
+    for (int round = 0; round < 6 * one; round++) begin
+      rd_default = 30 * (round % 2);
+      flow_default = round > 3;  // the peer gives credits
+      posting = 0;
+      for (int q = 0; q < nq; q++) begin
+        setup(q, 3'(rnd(1, 5)), 1'(q), 4'(rnd(2, 7)));
+        set_retry(q, rnd(2, 3), 7, 7);
+        lossy[q] = 1;
+        k_updates[q] = round == 4;
+        k_rate[q] = 4;
+        drop_pc[q] = round == 0 ? 2 : 8;
+        ackdrop_pc[q] = round == 3 ? 0 : 6;
+        rnr_pc[q] = round == 2 ? 3 : 0;
+      end
+      ack_lat_min = round == 3 ? 1000 : 20;
+      ack_lat_max = round == 3 ? 6000 : 300;
+      posting = flow_default;
+      sqd_on = 1;
+      traffic(40, 0);
+    end
+    posting = 0;
+    flow_default = 0;
+    $display("SQD with loss: %0d stops; told %0d, %0d packets again in SQD", n_stop, n_told, n_sqd_again);
+    if (n_idle_stop < 50 || n_part_stop < 50 || n_not_told < 50 || n_told < 200 || n_sqd_fail < 5 || n_busy_query < 20 || n_quiet_query < 20 || n_sqd_again < 50)
+      $fatal(1, "corners");
     rd_default = 0;
   endtask
 
@@ -1992,19 +2254,18 @@ module requester_tb
     settle(-1);
     audit();
 
-    // a paused QP (SQD) goes on at the next doorbell, also one without news
-    for (int q = 0; q < nq; q++) qp_tab[qidx[q]].state = QpSqd;
+    // QPs at rest: the event at once; what is posted then waits for RTS, and needs no other doorbell
     for (int q = 0; q < nq; q++) begin
+      stop(q, 1);
+      for (int i = 0; i < 100 * one && d_tell[q]; i++) @(posedge clk);
+      if (d_tell[q]) $fatal(1, "QP %0d at rest is not drained", q);
       for (int i = 0; i < 8 * one; i++) post_random(q, 0, i == 7);
       bell(q);
     end
     base = n_pkt;
     repeat (3000) @(posedge clk);
-    if (n_pkt != base) $fatal(1, "a paused QP sends");
-    for (int q = 0; q < nq; q++) begin
-      qp_tab[qidx[q]].state = QpRts;
-      bell(q);
-    end
+    if (n_pkt != base) $fatal(1, "a stopped QP sends");
+    for (int q = 0; q < nq; q++) resume(q);
     settle(-1);
     audit();
 
@@ -2277,32 +2538,11 @@ module requester_tb
     settle(-1);
     repeat (10000) @(posedge clk);
     if (wake != '1 || !wake_valid) $fatal(1, "a timer runs though nothing is outstanding");
-
-    // payloads that cannot be read, while packets before them are lost: what is before them completes first
-    base = 0;
-    for (int round = 0; round < 3 * one; round++) begin
-      for (int q = 0; q < nq; q++) begin
-        setup(q, 3'(rnd(1, 5)), 1'(q), 4'd6);
-        set_retry(q, rnd(1, 3), 7, 7);
-        lossy[q] = 1;
-        drop_pc[q] = 5;
-        ackdrop_pc[q] = 5;
-        inject[q] = rnd(1, 4);
-        fail_idx[q] = -2; fail_status[q] = WcStatusLocQpOpErr; fail_syn[q] = 0;
-        for (int i = 0; i < 30 * one; i++) post_random(q, 0, i == 29);
-        bell(q);
-      end
-      settle(-1);
-      for (int q = 0; q < nq; q++) base += int'(failed[q]);
-      audit();
-    end
-    $display("unreadable payloads behind losses: %0d QPs failed", base);
-    if (base < 20) $fatal(1, "corners: unreadable payloads behind losses");
-
     for (int q = 0; q < nq; q++) setup(q, 3'(rnd(1, 5)), 1'(q), 4'd4);
     traffic(10, 0);
 
     read_phase_2();
+    sqd_phase();
 
     credit_phase();
 

@@ -1066,7 +1066,7 @@ module rx_transport_tb
     int n;
     n = 0;
     @(negedge clk);
-    adm = '{op: op, qp: qp_idx_t'(q), psn: psn};
+    adm = '{op: op, qp: qp_idx_t'(q), psn: psn, notify: 1'b0};
     adm_valid = 1;
     do begin
       @(posedge clk);

@@ -18,9 +18,11 @@
 //   to INIT      P_Key, rights; Q_Key (UD: in all transitions)
 //   INIT to RTR  rights, address vector, path MTU, destination QPN (not looked at on UD), PSN to expect, RNR timer,
 //                max_dest_rd_atomic, flow control; the responder starts
-//   RTR to RTS   rights, first PSN to send, timers and retry counts, max_rd_atomic; the requester
+//   RTR to RTS   rights, RNR timer, first PSN to send, timers and retry counts, max_rd_atomic; the requester
 //                starts (timers and retry counts are those of RC; without acknowledges there are none)
-//   RTS, SQD     to themselves and each other: rights
+//   RTS, SQD     to themselves and each other: rights, RNR timer; SQD to SQD also P_Key, address vector, timers and retry counts,
+//                max_rd_atomic, max_dest_rd_atomic. Into SQD the requester begins no message any more (sqd_event: event when all
+//                that was begun is complete), out of it it goes on
 
 module cmd_proc
   import rnic_pkg::*;
@@ -215,6 +217,7 @@ module cmd_proc
   logic [31:0] object_q;
   qp_attr_t    attr_q;       // from the slot, later what is written to the table
   logic [7:0]  new_state_q;
+  logic        sqd_event_q;
   logic        bad_type_q, bad_mtu_q, bad_sq_addr_q, bad_sq_size_q, bad_rq_addr_q, bad_rq_size_q;
   logic        bad_dest_q, bad_send_q, bad_recv_q;
   mr_t         mr_q;
@@ -336,6 +339,7 @@ module cmd_proc
     c.flow_control = a.flow_control;
     c.next_psn = q.next_psn;
     c.una_psn = q.una_psn;
+    c.sq_draining = q.draining && a.state == QpSqd;
     c.sq_pi = q.pi;
     c.sq_next = q.next;
     c.sq_ci = q.ci;
@@ -350,18 +354,26 @@ module cmd_proc
   // verilator lint_off UNUSEDSIGNAL
   function automatic qp_attr_t merge(input qp_attr_t o, input qp_attr_t n, input qp_state_e to);
     qp_attr_t a;
+    logic stopped;
+    stopped = o.state == QpSqd && to == QpSqd;
     a = o;
     a.state = to;
     a.remote_write = n.remote_write;
     a.remote_read = n.remote_read;
     a.remote_atomic = n.remote_atomic;
-    if (to == QpInit) a.pkey = n.pkey;
+    if (to == QpInit || stopped) a.pkey = n.pkey;
     if (o.qp_type == QpTypeUd) a.qkey = n.qkey;
     if (to == QpRtr) begin
       a.path_mtu = n.path_mtu;
+      a.dest_qpn = n.dest_qpn;
+      a.rq_psn = n.rq_psn;
+      a.flow_control = n.flow_control;
+    end
+    if (to inside {QpRtr, QpRts, QpSqd}) a.min_rnr_timer = n.min_rnr_timer;
+    if (to == QpRtr || stopped) begin
+      a.max_dest_rd_atomic = n.max_dest_rd_atomic;
       a.ipv6 = n.ipv6;
       a.vlan = n.vlan;
-      a.dest_qpn = n.dest_qpn;
       a.udp_sport = n.udp_sport;
       a.dmac = n.dmac;
       a.vlan_tci = n.vlan_tci;
@@ -370,13 +382,9 @@ module cmd_proc
       a.flow_label = n.flow_label;
       a.sgid = n.sgid;
       a.dgid = n.dgid;
-      a.rq_psn = n.rq_psn;
-      a.min_rnr_timer = n.min_rnr_timer;
-      a.max_dest_rd_atomic = n.max_dest_rd_atomic;
-      a.flow_control = n.flow_control;
     end
-    if (to == QpRts && o.state == QpRtr) begin
-      a.sq_psn = n.sq_psn;
+    if (to == QpRts && o.state == QpRtr) a.sq_psn = n.sq_psn;
+    if (stopped || (to == QpRts && o.state == QpRtr)) begin
       a.timeout = o.qp_type == QpTypeRc ? n.timeout : 5'd0;
       a.retry_cnt = n.retry_cnt;
       a.rnr_retry = n.rnr_retry;
@@ -628,6 +636,8 @@ module cmd_proc
   logic       adm_rsp_wait_q, adm_req_wait_q;
   qp_admin_e  adm_op_q;
   logic       adm_then_write_q;
+  logic       sqd_to_sqd;
+  assign sqd_to_sqd = qp_cmd_rsp_i.state == QpSqd && new_state_q == rnic_regs_pkg::QpStateSqd;
   logic       qp_wr_state_q;               // write the state only
 
   task automatic answer(input logic [7:0] status, input logic [7:0] syndrome);
@@ -713,6 +723,7 @@ module cmd_proc
           notify_q <= !rd_err_q && h.notify;
           attr_q <= ctx_attr(qc);
           new_state_q <= qc.state;
+          sqd_event_q <= qc.sqd_event;
           bad_type_q <= !(qc.qp_type inside {rnic_regs_pkg::QpTypeRc, rnic_regs_pkg::QpTypeUc,
                                              rnic_regs_pkg::QpTypeUd,
                                              rnic_regs_pkg::QpTypeRawPacket});
@@ -1057,16 +1068,19 @@ module cmd_proc
             answer(rnic_regs_pkg::CmdStatusBadParam, rnic_regs_pkg::CmdSyndromeSrqn);
           end else if (new_state_q == rnic_regs_pkg::QpStateRtr && bad_dest_q) begin
             answer(rnic_regs_pkg::CmdStatusBadParam, rnic_regs_pkg::CmdSyndromeDestQpn);
-          end else if (new_state_q == rnic_regs_pkg::QpStateRtr &&
+          end else if ((new_state_q == rnic_regs_pkg::QpStateRtr || sqd_to_sqd) &&
                        attr_q.max_dest_rd_atomic > 8'(MaxDestRdAtomic)) begin
             answer(rnic_regs_pkg::CmdStatusBadParam, rnic_regs_pkg::CmdSyndromeMaxDestRdAtomic);
-          end else if (new_state_q == rnic_regs_pkg::QpStateRts && qp_cmd_rsp_i.state == QpRtr &&
+          end else if ((sqd_to_sqd ||
+                        (new_state_q == rnic_regs_pkg::QpStateRts && qp_cmd_rsp_i.state == QpRtr)) &&
                        attr_q.max_rd_atomic > 8'(MaxRdAtomic)) begin
             answer(rnic_regs_pkg::CmdStatusBadParam, rnic_regs_pkg::CmdSyndromeMaxRdAtomic);
           end else begin
             attr_q <= merge(qp_cmd_rsp_i, attr_q, qp_state_e'(new_state_q[2:0]));
             adm_rsp_q <= new_state_q == rnic_regs_pkg::QpStateRtr;
-            adm_req_q <= new_state_q == rnic_regs_pkg::QpStateRts && qp_cmd_rsp_i.state == QpRtr;
+            adm_req_q <= qp_cmd_rsp_i.state inside {QpRtr, QpRts, QpSqd} && new_state_q != 8'(qp_cmd_rsp_i.state);
+            if (new_state_q == rnic_regs_pkg::QpStateSqd) adm_op_q <= QpStateDrain;
+            else if (qp_cmd_rsp_i.state == QpSqd) adm_op_q <= QpStateResume;
             adm_then_write_q <= 1'b1;
             state_q <= StAdmin;
           end
@@ -1297,9 +1311,9 @@ module cmd_proc
   assign req_adm_valid_o = state_q == StAdminWait && adm_req_q;
   assign rsp_adm_o = '{
     op: adm_op_q == QpStateInit && attr_q.state == QpReset ? QpStateReset : adm_op_q,
-    qp: qpn_to_idx(object_q[23:0]), psn: attr_q.rq_psn
+    qp: qpn_to_idx(object_q[23:0]), psn: attr_q.rq_psn, notify: 1'b0
   };
-  assign req_adm_o = '{op: adm_op_q, qp: qpn_to_idx(object_q[23:0]), psn: attr_q.sq_psn};
+  assign req_adm_o = '{op: adm_op_q, qp: qpn_to_idx(object_q[23:0]), psn: attr_q.sq_psn, notify: sqd_event_q};
 
   assign idle_o = state_q == StIdle && !restart_q && (!pending || stop_i) && enable_i == enable_q;
 

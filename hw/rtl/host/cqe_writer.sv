@@ -76,10 +76,11 @@ module cqe_writer
   output logic [1:0]         ev_flush_o,    // CQE with flush error
   output logic               ev_bad_db_o,
   output logic               ev_axi_err_o,
-  // last WQE reached of a QP: its CQEs are written
+  // last WQE reached, or send queue drained, of a QP: its CQEs are written
   output logic               last_valid_o,
   input  logic               last_ready_i,
   output qp_idx_t            last_qp_o,
+  output logic               last_drained_o,
   output logic               idle_o
 );
 
@@ -189,6 +190,7 @@ module cqe_writer
   assign cqe_go = cqe_write && out_free && ev_cqe_ready;
   assign last_valid_o = ev_act && s1_ev_q.last_wqe && wr_empty;
   assign last_qp_o = s1_ev_q.qp;
+  assign last_drained_o = s1_ev_q.drained;
   assign ev_db_valid = s1_valid_q && s1_op_q == OpDb && db_good;
   assign ev_cmd_valid = s1_valid_q && s1_op_q == OpCmd;
   assign s1_leave = s1_valid_q && (!cqe_write || cqe_go) && (!ev_db_valid || ev_db_ready) &&

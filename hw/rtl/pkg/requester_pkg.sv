@@ -155,6 +155,7 @@ package requester_pkg;
     psn_t     psn;        // PSN to send
     wqe_idx_t max_next;   // behind the newest WQE ever sent whole
     psn_t     max_psn;    // behind the newest PSN ever sent
+    logic     changing;   // WQE `max_next` is a change of the MR table that was asked for
   } sent_t;
 
   // What brings a QP's retry state up to date (retry_ctl).

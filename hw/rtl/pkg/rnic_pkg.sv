@@ -396,6 +396,7 @@ package rnic_pkg;
     logic        with_grh;
     logic        solicited;   // of a receive: the sender asked for an event
     logic        last_wqe;    // no CQE: the event last WQE reached of the QP, behind its CQEs
+    logic        drained;     // with last_wqe: the event send queue drained instead
   } cqe_ev_t;
 
   // ---- events -------------------------------------------------------------------------------------
@@ -634,15 +635,18 @@ package rnic_pkg;
   } tx_err_t;
 
   // ---- command processor -> owners of per-QP state (responder, requester) -----------------------------
-  typedef enum logic [1:0] {
+  typedef enum logic [2:0] {
     QpStateInit,   // set everything for a new connection; psn = first PSN
     QpStateQuery,
-    QpStateReset   // responder: like Init, at create and RESET; the receive queue is emptied too
+    QpStateReset,  // responder: like Init, at create and RESET; the receive queue is emptied too
+    QpStateDrain,  // requester: begin no message any more
+    QpStateResume  // requester: go on
   } qp_admin_e;
   typedef struct packed {
     qp_admin_e op;
     qp_idx_t   qp;
     psn_t      psn;
+    logic      notify;       // QpStateDrain: tell when all that was begun is complete
   } qp_admin_t;
   typedef struct packed {
     psn_t        expected_psn;
@@ -655,6 +659,7 @@ package rnic_pkg;
     wqe_idx_t pi;
     wqe_idx_t next;
     wqe_idx_t ci;
+    logic     draining;      // QpStateDrain, and something that was begun is not complete
   } req_query_t;
 
   // ---- command processor -> tables ------------------------------------------------------------------------

@@ -766,7 +766,9 @@ module rx_transport
   qp_view_t   q_q;
   mr_t        mr_q;
   check_t     k_q;
-  qp_admin_t  adm_q;
+  // verilator lint_off UNUSEDSIGNAL
+  qp_admin_t  adm_q;                 // notify is for the requester
+  // verilator lint_on UNUSEDSIGNAL
   logic       rt_req_q;
   logic       qp_req_q, mr_req_q;    // request not taken yet
   logic       qp_wait_q, mr_wait_q;  // answer outstanding

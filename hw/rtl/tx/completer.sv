@@ -12,13 +12,16 @@
 // It comes behind all responses that were taken for this QP, so that nothing is written to the buffer of a READ when its CQE
 // is there. Then the WQE that failed gets its CQE, and every other one up to the producer index is flushed,
 // 16 at a time so that other QPs are not held up. A WQE found bad before it was sent, all before it complete, has its CQE at
-// once. So has a WQE whose payload cannot be read, of an RC QP when those before it are acknowledged. Only signaled WQEs and errors make a CQE.
+// once. Only signaled WQEs and errors make a CQE.
 //
 // A response of a READ or atomic is an acknowledge too (AckResponse); one that cannot be used fails its WQE (AckLocal).
 // Something behind a response that is missing is a sequence NAK of that one (AckImplied, IBTA 9.7.5.1.3).
 //
 // Credits (IBTA 9.7.7.2): each ACK, also one repeated, and each response with an AETH may move the limit forward, and wakes the QP; an ACK without
-// credits ends flow control for the connection.
+// credits ends flow control for the connection; an RNR NAK takes the limit back to what is complete.
+//
+// A QP in SQD (sqd_*) that is to tell when it is drained does so once, behind its CQEs, at the end of the first job that leaves nothing of
+// what was begun incomplete; the command itself is such a job. A QP that fails before tells nothing.
 //
 // State per QP: una (oldest unacknowledged PSN), ci (WQEs completed), base (first PSN of WQE ci), err. The
 // messages in flight live in one RAM, 2^LogInflight per QP, written by the segmenter; those below max_next count,
@@ -69,6 +72,12 @@ module completer
   output psn_t       adm_una_o,
   output wqe_idx_t   adm_ci_o,
   output logic       adm_err_o,
+  // SQD: tell by a cqe_o with `drained` when all that was begun is complete; draining_o: it is not, of adm_qp_i
+  output logic       draining_o,
+  input  logic       sqd_valid_i,
+  input  logic       sqd_notify_i,
+  input  logic       sqd_end_i,
+  output logic       sqd_busy_o,         // the command has not been looked at
   // look-ups by others
   input  qp_idx_t    seg_qp_i,
   output psn_t       seg_una_o,
@@ -203,20 +212,26 @@ module completer
   logic sel_valid_q, wait_valid_q, job_valid_q;
   logic pick_ready, pick_valid, other_turn_q, take_other, other_valid;
   logic job_take;
+  // SQD: QPs that are to tell that they are drained; the command for this one was not looked at yet
+  logic [NumQp-1:0] notify_q;
+  logic check_q, check_pop, tell;
+  qp_idx_t check_qp_q;
   qp_state_e job_state_q;
   cq_idx_t job_cqn_q;
   logic [2:0] job_mtu_q, job_retry_cnt_q, job_rnr_retry_q;
   logic [4:0] job_timeout_q;
 
   assign pick_ready = !sel_valid_q || (qpc_req_valid_o && qpc_req_ready_i);
-  assign other_valid = err_valid_i || flush_any || exp_valid_i || kick_valid_i;
+  assign other_valid = err_valid_i || flush_any || exp_valid_i || check_q || kick_valid_i;
   assign take_other = other_valid && (other_turn_q || !ackrx_valid_i);
   assign pick_valid = pick_ready && (other_valid || ackrx_valid_i);
   assign ackrx_ready_o = pick_ready && !take_other;
   assign err_ready_o = pick_ready && take_other;
   assign flush_pop = pick_ready && take_other && !err_valid_i && flush_any;
   assign exp_ready_o = pick_ready && take_other && !err_valid_i && !flush_any;
-  assign kick_ready_o = pick_ready && take_other && !err_valid_i && !flush_any && !exp_valid_i;
+  assign check_pop = pick_ready && take_other && !err_valid_i && !flush_any && !exp_valid_i && check_q;
+  assign kick_ready_o = pick_ready && take_other && !err_valid_i && !flush_any && !exp_valid_i && !check_q;
+  assign sqd_busy_o = check_q;
 
   always_comb begin
     pick = '0;
@@ -236,7 +251,7 @@ module completer
       pick.qp = exp_idx_i;
     end else begin
       pick.kind = JobKick;
-      pick.qp = kick_idx_i;
+      pick.qp = check_q ? check_qp_q : kick_idx_i;
     end
   end
 
@@ -284,7 +299,7 @@ module completer
   psn_t base_mem[NumQp];
   wqe_idx_t ci_mem[NumQp];
   logic [NumQp-1:0] err_q;
-  // WQE that brought the QP into ERR, or will when those before it are complete, until it has its CQE
+  // WQE that brought the QP into ERR, until it has its CQE
   typedef struct packed {
     wqe_idx_t   wqe;
     logic [7:0] status;
@@ -363,7 +378,7 @@ module completer
   assign timer_ok = job_q.kind == JobTimer && live && fired_i;
   assign flush_ok = job_q.kind == JobFlush && job_state_q == QpErr && flushed_q[qp];
   assign tx_err_ok = job_q.kind == JobTxErr && (job_state_q inside {QpRts, QpSqd, QpErr}) &&
-                     !err_q[qp] && 16'(job_q.wqe - ci) < (fated_q[qp] ? 16'(fate.wqe - ci) : 16'(pi_i - ci));
+                     !err_q[qp] && 16'(job_q.wqe - ci) < 16'(pi_i - ci);
 
   logic take_pop, take_flush, take_fail, take_timer, una_we;
   assign una_we = job_take && job_q.kind == JobAck && live && (ack_news || nak_ok);
@@ -374,16 +389,15 @@ module completer
 
   // ---- the job at work ---------------------------------------------------------------------------------------
   logic cqe_free, pop, cqe_push, cqe_want, step, have_d, job_end, wake_push, err_set, own_err;
-  logic acked, good, bad, at_target, doomed;
+  logic acked, good, bad, at_target;
   logic [7:0] cqe_status, cqe_opcode;
-  logic sync, behind;
+  logic sync, behind, begun;
   wqe_idx_t ahead;
 
   assign cqe_free = !cqe_valid_q || cqe_ready_i;
   assign acked = flight.kind == FlightPackets ? psn_gt(una, flight.last_psn) : flight.kind == FlightNop;
-  assign doomed = state_q == RunPop && fated_q[qp] && ci_q == fate.wqe;
-  assign good = state_q == RunPop && have_q && acked && !doomed;
-  assign bad = state_q == RunPop && have_q && flight.kind == FlightError && !doomed;
+  assign good = state_q == RunPop && have_q && acked;
+  assign bad = state_q == RunPop && have_q && flight.kind == FlightError;
   assign at_target = state_q == RunFlush && target_q && ci_q == fate.wqe;
   assign fate = fate_mem[qp];
   assign fate_we = take_fail || (state_q == RunFail && ci_q != pi_i && !hold_i);
@@ -417,17 +431,19 @@ module completer
 
   assign pop = step && !hold_i && (!cqe_want || cqe_free);
   assign cqe_push = pop && cqe_want;
-  wqe_idx_t ci_next;
-  assign ci_next = ci_q + 1'b1;
-  assign have_d = ci_next != sent_i.max_next;
+  assign have_d = 16'(ci_q + 1'b1) != sent_i.max_next;
   assign flight_re = take_pop || take_timer || take_flush || pop;
-  assign flight_idx = state_q == RunIdle ? ci : ci_next;
+  assign flight_idx = state_q == RunIdle ? ci : ci_q + 1'b1;
   assign rd_pop_o = pop && good && op_is_rd(flight.op);
   assign rd_re_o = flight_re;
   assign rd_num_o = rd_done_i[LogMaxRd-1:0] + LogMaxRd'(rd_pop_o);
 
   // ---- the sending position ----------------------------------------------------------------------------------
-  assign sync = state_q == RunSync && !hold_i && !wake_valid_q;
+  // something was sent that is not acknowledged, or belongs to a WQE that is not complete
+  assign begun = ci != sent_i.max_next || una != sent_i.max_psn || una != base_mem[qp] || sent_i.changing;
+  assign draining_o = begun;
+  assign tell = state_q == RunSync && notify_q[qp] && !begun;
+  assign sync = state_q == RunSync && !hold_i && !wake_valid_q && (!tell || cqe_free);
   assign ahead = ci_q - sent_i.next;
   // completed WQEs may be NOPs behind the last packet: the PSN alone does not tell
   assign behind = psn_gt(una, sent_i.psn) || (ahead != '0 && !ahead[15]);
@@ -451,6 +467,7 @@ module completer
     limit_d = limit;
     if (credits_q && !invalid && psn_gt(used + 24'(credit_count(run_q.syndrome[4:0])), limit))
       limit_d = used + 24'(credit_count(run_q.syndrome[4:0]));
+    if (act_i.pause) limit_d = used;
   end
   always_ff @(posedge clk_i) begin
     if (!rst_ni) unlimited_q <= '0;
@@ -475,16 +492,16 @@ module completer
     unique case (state_q)
       RunIdle: begin
         if (take_flush) state_d = RunFlush;
-        else if (take_fail && (!live || job_q.wqe == ci)) state_d = RunError;
+        else if (take_fail) state_d = RunError;
         else if (take_pop) state_d = RunPop;
         else if (take_timer) state_d = RunSync;
         else job_end = job_take;
       end
       RunPop: if (!hold_i) begin  // una is that of another QP meanwhile
-        if ((pop && bad) || doomed) state_d = RunError;
+        if (pop && bad) state_d = RunError;
         else if (nak_q) begin
           if (!good && !bad) state_d = RunFail;
-        end else if ((pop && !have_d && !(fated_q[qp] && fate.wqe == ci_next)) || (!good && !bad)) begin
+        end else if ((pop && !have_d) || (!good && !bad)) begin
           state_d = RunSync;
         end
       end
@@ -528,6 +545,8 @@ module completer
     if (!rst_ni) begin
       state_q <= RunIdle;
       err_q <= '0;
+      notify_q <= '0;
+      check_q <= 1'b0;
       fated_q <= '0;
       wake_valid_q <= 1'b0;
       cqe_valid_q <= 1'b0;
@@ -544,7 +563,14 @@ module completer
       if (wake_ready_i) wake_valid_q <= 1'b0;
       if (wake_push) wake_valid_q <= 1'b1;
       if (cqe_ready_i) cqe_valid_q <= 1'b0;
-      if (cqe_push) cqe_valid_q <= 1'b1;
+      if (cqe_push || (sync && tell)) cqe_valid_q <= 1'b1;
+      if (check_pop) check_q <= 1'b0;
+      if (sqd_valid_i) begin
+        notify_q[qp] <= sqd_notify_i;
+        check_q <= 1'b1;
+      end else if (sqd_end_i || (sync && tell)) begin
+        notify_q[qp] <= 1'b0;
+      end
       if (qp_err_ready_i) qp_err_valid_q <= 1'b0;
       if (own_err) qp_err_valid_q <= 1'b1;
       ev_ack_o <= job_take && job_q.kind == JobAck && live && ack_ok && job_q.src == AckPacket && !job_q.own;
@@ -552,7 +578,7 @@ module completer
       ev_ghost_o <= job_take && job_q.kind == JobAck && live && !ack_ok && !nak_ok && job_q.src == AckPacket;
     end
     if (una_we || init_i) una_mem[qp] <= init_i ? init_psn_i : is_ack ? job_q.psn + 1'b1 : job_q.psn;
-    if (pop || init_i) ci_mem[qp] <= init_i ? '0 : ci_next;
+    if (pop || init_i) ci_mem[qp] <= init_i ? '0 : ci_q + 1'b1;
     if ((pop && good && flight.kind == FlightPackets) || init_i)
       base_mem[qp] <= init_i ? init_psn_i : flight.last_psn + 1'b1;
     if (job_take) begin
@@ -574,7 +600,7 @@ module completer
       batch_q <= '0;
     end
     if (pop) begin
-      ci_q <= ci_next;
+      ci_q <= ci_q + 1'b1;
       have_q <= have_d;
       if (state_q == RunFlush && !target_q) batch_q <= batch_q + 1'b1;
       if (at_target) target_q <= 1'b0;
@@ -584,6 +610,8 @@ module completer
     if (wake_push) wake_qp_q <= run_q.qp;
     if (own_err) qp_err_qp_q <= run_q.qp;
     if (fate_we) fate_mem[qp] <= fate_new;
+    if (sqd_valid_i) check_qp_q <= qp;
+    if (sync && tell) cqe_q <= '{cqn: cqn_q, qp: run_q.qp, last_wqe: 1'b1, drained: 1'b1, default: '0};
     if (cqe_push) begin
       cqe_q <= '{cqn: cqn_q, index: ci_q, opcode: cqe_opcode, status: cqe_status, qp: run_q.qp,
                  syndrome: at_target ? fate.syndrome : 8'd0,
@@ -599,7 +627,7 @@ module completer
   assign qp_err_valid_o = qp_err_valid_q;
   assign qp_err_idx_o = qp_err_qp_q;
   assign jobs_o = 3'(sel_valid_q) + 3'(wait_valid_q) + 3'(job_valid_q) + 3'(state_q != RunIdle);
-  assign idle_o = jobs_o == '0 && !wake_valid_q && !cqe_valid_q && !qp_err_valid_q && !flush_any;
+  assign idle_o = jobs_o == '0 && !wake_valid_q && !cqe_valid_q && !qp_err_valid_q && !flush_any && !check_q;
 
   // each QP is in the flush queue at most once, so there is always room
   logic unused;

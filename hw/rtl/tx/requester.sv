@@ -155,7 +155,8 @@ module requester
 
   // ---- administration: one cycle in which nothing else changes state ------------------------------------
   logic [QpIdxW:0] sweep_q;  // after reset every QP is cleared; the top bit says done
-  logic swept, adm_q, adm_rsp_valid_q, hold, init;
+  logic swept, adm_q, adm_rsp_valid_q, hold, init, resume, draining, sqd_busy;
+  logic [NumQp-1:0] sqd_q;     // SQD: no message is begun
   qp_admin_t adm_cmd_q;
   req_query_t adm_rsp_q;
   qp_idx_t adm_qp;
@@ -165,9 +166,10 @@ module requester
   logic adm_err;
 
   assign swept = sweep_q[QpIdxW];
-  assign adm_ready_o = swept && !adm_q;
+  assign adm_ready_o = swept && !adm_q && !sqd_busy;
   assign hold = adm_q || !swept;
   assign init = !swept || (adm_q && adm_cmd_q.op == QpStateInit);
+  assign resume = adm_q && adm_cmd_q.op == QpStateResume;
   assign adm_qp = swept ? adm_cmd_q.qp : sweep_q[QpIdxW-1:0];
   assign init_psn = swept ? adm_cmd_q.psn : '0;
   assign adm_rsp_valid_o = adm_rsp_valid_q;
@@ -178,7 +180,10 @@ module requester
       sweep_q <= '0;
       adm_q <= 1'b0;
       adm_rsp_valid_q <= 1'b0;
+      sqd_q <= '0;
     end else begin
+      if (init || resume) sqd_q[adm_qp] <= 1'b0;
+      else if (adm_q && adm_cmd_q.op == QpStateDrain) sqd_q[adm_qp] <= 1'b1;
       if (!swept) sweep_q <= sweep_q + 1'b1;
       adm_q <= adm_valid_i && adm_ready_o;
       adm_rsp_valid_q <= adm_q;
@@ -188,7 +193,7 @@ module requester
       // a failed QP was flushed up to its producer index, whatever had been sent
       adm_rsp_q <= init ? '{next_psn: init_psn, una_psn: init_psn, default: '0} :
                    '{next_psn: adm_psn, una_psn: adm_una, pi: adm_pi,
-                     next: adm_err ? adm_pi : adm_next, ci: adm_ci};
+                     next: adm_err ? adm_pi : adm_next, ci: adm_ci, draining: sqd_q[adm_qp] && draining};
     end
   end
 
@@ -274,7 +279,7 @@ module requester
     .flush_valid_o(db_flush_valid), .flush_ready_i(db_flush_ready), .flush_idx_o(db_flush_idx),
     .qpa_req_valid_o, .qpa_req_ready_i, .qpa_req_idx_o, .qpa_rsp_valid_i, .qpa_rsp_i,
     .qpb_req_valid_o, .qpb_req_ready_i, .qpb_req_idx_o, .qpb_rsp_valid_i, .qpb_rsp_i,
-    .hold_i(hold), .init_i(init), .adm_qp_i(adm_qp), .adm_pi_o(adm_pi),
+    .hold_i(hold), .init_i(init), .resume_i(resume), .adm_qp_i(adm_qp), .adm_pi_o(adm_pi),
     .op_qp_o(op_qp), .op_ci_i(op_ci), .op_err_i(op_err),
     .stop_valid_i(stop_valid), .stop_ready_o(stop_ready), .stop_qp_i(seg_qp),
     .stop_next_i(stop_next), .stop_closed_i(stop_closed),
@@ -318,7 +323,7 @@ module requester
     .adm_next_o(adm_next), .adm_psn_o(adm_psn),
     .sync_i(sync), .rst_valid_i(rst_valid), .rst_next_i(rst_next), .rst_off_i(rst_off),
     .rst_psn_i(rst_psn),
-    .qp_o(seg_qp), .turn_o(seg_turn), .gen_i(gen_seg), .paused_i(gen_seg_paused),
+    .qp_o(seg_qp), .turn_o(seg_turn), .sqd_i(sqd_q[seg_qp]), .gen_i(gen_seg), .paused_i(gen_seg_paused),
     .una_i(seg_una), .ci_i(seg_ci), .err_i(seg_err), .others_i(others),
     .unlimited_i(seg_unlimited), .limit_i(seg_limit), .rst_used_i(rst_used), .rst_probe_i(rst_probe),
     .cpl_qp_i(cpl_qp), .cpl_sent_o(cpl_sent), .rx_qp_i(rd_qp_i), .rx_max_psn_o(rx_max_psn),
@@ -357,7 +362,9 @@ module requester
     .exp_valid_i(exp_valid), .exp_ready_o(exp_ready), .exp_idx_i(exp_qp),
     .qpc_req_valid_o, .qpc_req_ready_i, .qpc_req_idx_o, .qpc_rsp_valid_i, .qpc_rsp_i,
     .hold_i(hold), .init_i(init), .adm_qp_i(adm_qp), .init_psn_i(init_psn),
-    .adm_una_o(adm_una), .adm_ci_o(adm_ci), .adm_err_o(adm_err),
+    .adm_una_o(adm_una), .adm_ci_o(adm_ci), .adm_err_o(adm_err), .draining_o(draining),
+    .sqd_valid_i(adm_q && adm_cmd_q.op == QpStateDrain), .sqd_notify_i(adm_cmd_q.notify), .sqd_end_i(init || resume),
+    .sqd_busy_o(sqd_busy),
     .seg_qp_i(seg_qp), .seg_una_o(seg_una), .seg_ci_o(seg_ci), .seg_err_o(seg_err),
     .seg_unlimited_o(seg_unlimited), .seg_limit_o(seg_limit), .rst_used_o(rst_used), .rst_probe_o(rst_probe),
     .sch_qp_i(op_qp), .sch_ci_o(op_ci), .sch_err_o(op_err),

@@ -13,6 +13,9 @@
 // Local invalidate and bind change the MR table when their turn comes, once: sent again, they are passed over with the result
 // that they had. An invalidate ends when what peers were allowed to write before is in memory.
 //
+// In SQD (sqd_i, IBTA 10.3.1.5) only what was begun goes on, also again after a loss: a message of which a packet was sent, or a change
+// that was asked for. Any other WQE stops the turn like a closed window.
+//
 // The completer may set a QP's place back or forward in any cycle of its (sync_i, rst_valid_i); a message of that QP
 // that is being cut is then given up behind its current packet and fetched again. Inline data (at most one
 // packet) leave on the inl stream with the packet.
@@ -58,6 +61,7 @@ module segmenter
   // look-ups for the QP at work
   output qp_idx_t     qp_o,
   output turn_t       turn_o,
+  input  logic        sqd_i,
   input  gen_t        gen_i,
   input  logic        paused_i,
   input  psn_t        una_i,
@@ -180,7 +184,9 @@ module segmenter
   assign cpl_st = send_mem[cpl_qp_i];
   assign rx_max_psn_o = send_mem[rx_qp_i].max_psn;
   assign cpl_sent_o = '{next: cpl_st.next, psn: cpl_st.psn, max_next: cpl_st.max_next,
-                        max_psn: cpl_st.max_psn};
+                        max_psn: cpl_st.max_psn,
+                        changing: m_q.qp == cpl_qp_i &&
+                                  (state_q inside {SegAsked, SegBarrier, SegSettle} || (state_q == SegLocal && changed_q))};
 
   // ---- a message arrives -----------------------------------------------------------------------------
   logic take, fresh, overrun, idx_done;
@@ -203,7 +209,7 @@ module segmenter
   psn_t win_psn;             // where the window begins
   logic [23:0] outstanding, outstanding_next, n_psn;
   logic [15:0] window;
-  logic closed, quantum_over, is_rd, limited, starved;
+  logic closed, quantum_over, is_rd, limited, starved, wait_rts;
   rd_num_t rd_out;
   logic [16:0] quantum;
   assign window = window_i == '0 ? 16'd1 : window_i;
@@ -212,12 +218,14 @@ module segmenter
   assign win_psn = psn_gt(st.rd_psn, una_i) ? st.rd_psn : una_i;
   assign outstanding = st.psn - win_psn;
   assign outstanding_next = outstanding + 1'b1;
+  // in SQD, and nothing of the next WQE was ever sent
+  assign wait_rts = sqd_i && st.next == st.max_next && st.off == '0 && st.psn == st.max_psn && !changed_q;
   // A window made smaller meanwhile does not strand a QP: one packet that asks for an acknowledge still goes.
-  assign closed = (outstanding >= 24'(window) && st.ack_req) || (m_q.fence && st.off == '0 && rd_out != '0) ||
+  assign closed = wait_rts || (outstanding >= 24'(window) && st.ack_req) || (m_q.fence && st.off == '0 && rd_out != '0) ||
                   (is_rd && (rd_out >= m_q.max_rd || (rd_out != '0 && st.psn - una_i + n_psn > MaxRdDistance)));
   assign limited = m_q.credit && m_q.kind == MsgPackets && !unlimited_i && !psn_gt(limit_i, st.used);
   // what was sent before may be sent again
-  assign starved = limited && !killed_q && st.psn == st.max_psn && (st.off == '0 ? !st.probe : m_q.op == OpSend && st.psn != una_i);
+  assign starved = limited && !wait_rts && !killed_q && st.psn == st.max_psn && (st.off == '0 ? !st.probe : m_q.op == OpSend && st.psn != una_i);
   assign quantum = 17'd1 << quantum_log_i;
   assign quantum_over = used_q >= quantum && others_i;
 
@@ -318,9 +326,9 @@ module segmenter
   assign stop_closed_o = closed || starved;
   assign stopped = stop_valid_o && stop_ready_i;
   assign again_valid_o = state_q == SegAgain;
-  assign ev_window_o = stopped && closed;
+  assign ev_window_o = stopped && closed && !wait_rts;
   assign ev_credit_o = stopped && starved;
-  assign kick_valid_o = state_q == SegLocal && !stall && !killed_q;
+  assign kick_valid_o = state_q == SegLocal && !stall && !killed_q && !wait_rts;
   assign local_done = kick_valid_o && kick_ready_i;
   // the QP failed or was set to another place meanwhile
   assign drop = !stall && ((state_q inside {SegPacket, SegChange} && (err_i || killed_q)) ||
@@ -358,7 +366,7 @@ module segmenter
   // ---- changes of memory regions: the first time a WQE is sent only ------------------------------------------
   logic done_before;
   assign done_before = st.next != st.max_next;
-  assign chg_valid_o = state_q == SegChange && !stall && !done_before && !err_i && !killed_q;
+  assign chg_valid_o = state_q == SegChange && !stall && !done_before && !err_i && !killed_q && !wait_rts;
   always_comb begin
     chg_o = '0;
     if (state_q == SegChange) begin
@@ -470,6 +478,7 @@ module segmenter
         SegStop: if (stopped) state_q <= SegIdle;
         SegChange: begin
           if (drop) state_q <= SegIdle;
+          else if (!stall && wait_rts) state_q <= SegStop;
           else if (!stall && done_before) state_q <= SegLocal;
           else if (chg_valid_o && chg_ready_i) state_q <= SegAsked;
         end
@@ -480,6 +489,7 @@ module segmenter
         SegSettle: if (bar_done_i) state_q <= SegLocal;
         SegLocal: begin
           if (drop) state_q <= SegIdle;
+          else if (!stall && wait_rts) state_q <= SegStop;
           else if (local_done) state_q <= m_q.turn_end ? SegAgain : SegIdle;
         end
         default: if (again_ready_i) state_q <= SegIdle;

@@ -10,7 +10,8 @@
 // attributes are read and tickets are taken out for its WQEs; when nothing is left to fetch, or when its
 // share of tickets is used up and others wait, the next QP follows. Nobody else waiting: the turn goes on.
 // A QP that is stopped by its window, by its peer's credits or by its message ring sleeps (bit `blocked`) until the
-// completer wakes it; one that waits for its RNR timer (bit `paused`) sleeps until its restart. Doorbell, stop,
+// completer wakes it, or, stopped in SQD before a message that was not begun, until it leaves SQD; one that waits for its RNR timer
+// (bit `paused`) sleeps until its restart. Doorbell, stop,
 // restart, wake, and ticket are each one cycle ("operation") and never share a
 // cycle, and each looks at the state as it is in that cycle: no wake-up can be lost.
 //
@@ -57,6 +58,7 @@ module tx_scheduler
   // administration: while hold_i nothing else changes state; init_i clears QP adm_qp_i
   input  logic           hold_i,
   input  logic           init_i,
+  input  logic           resume_i,     // a turn for QP adm_qp_i: it left SQD
   input  qp_idx_t        adm_qp_i,
   output wqe_idx_t       adm_pi_o,
   // state of others, looked up for op_qp_o
@@ -368,7 +370,7 @@ module tx_scheduler
       if (op == OpStop || op == OpRestart) turn_open_q <= 1'b0;
     end
     if (qpb_rsp_valid_i || (qpa_rsp_valid_i && fetch_state_q == FetchPick)) begin
-      att_rts_q <= att_in.state == QpRts;
+      att_rts_q <= att_in.state inside {QpRts, QpSqd};
       att_stride128_q <= att_in.sq_stride128;
       att_type_q <= att_in.qp_type;
       att_mtu_q <= att_in.path_mtu;
@@ -387,6 +389,7 @@ module tx_scheduler
 
   always_comb begin
     unique case (op)
+      OpHold: push = resume_i && !op_queued && !paused_q[op_qp];
       OpRestart: push = !rst_pause_i && (!op_queued || op_away);
       OpStop: push = !stop_closed_i && (!op_queued || op_away);
       OpAgain: push = op_away;
@@ -412,6 +415,8 @@ module tx_scheduler
         OpHold: if (init_i) begin
           blocked_q[op_qp] <= 1'b0;
           paused_q[op_qp] <= 1'b0;
+        end else if (resume_i && !paused_q[op_qp]) begin
+          blocked_q[op_qp] <= 1'b0;
         end
         OpRestart: begin
           blocked_q[op_qp] <= rst_pause_i;
