@@ -12,13 +12,13 @@
 // It comes behind all responses that were taken for this QP, so that nothing is written to the buffer of a READ when its CQE
 // is there. Then the WQE that failed gets its CQE, and every other one up to the producer index is flushed,
 // 16 at a time so that other QPs are not held up. A WQE found bad before it was sent, all before it complete, has its CQE at
-// once. Only signaled WQEs and errors make a CQE.
+// once. So has a WQE whose payload cannot be read, of an RC QP when those before it are acknowledged. Only signaled WQEs and errors make a CQE.
 //
 // A response of a READ or atomic is an acknowledge too (AckResponse); one that cannot be used fails its WQE (AckLocal).
 // Something behind a response that is missing is a sequence NAK of that one (AckImplied, IBTA 9.7.5.1.3).
 //
 // Credits (IBTA 9.7.7.2): each ACK, also one repeated, and each response with an AETH may move the limit forward, and wakes the QP; an ACK without
-// credits ends flow control for the connection; an RNR NAK takes the limit back to what is complete.
+// credits ends flow control for the connection.
 //
 // A QP in SQD (sqd_*) that is to tell when it is drained does so once, behind its CQEs, at the end of the first job that leaves nothing of
 // what was begun incomplete; the command itself is such a job. A QP that fails before tells nothing.
@@ -299,7 +299,7 @@ module completer
   psn_t base_mem[NumQp];
   wqe_idx_t ci_mem[NumQp];
   logic [NumQp-1:0] err_q;
-  // WQE that brought the QP into ERR, until it has its CQE
+  // WQE that brought the QP into ERR, or will when those before it are complete, until it has its CQE
   typedef struct packed {
     wqe_idx_t   wqe;
     logic [7:0] status;
@@ -378,7 +378,7 @@ module completer
   assign timer_ok = job_q.kind == JobTimer && live && fired_i;
   assign flush_ok = job_q.kind == JobFlush && job_state_q == QpErr && flushed_q[qp];
   assign tx_err_ok = job_q.kind == JobTxErr && (job_state_q inside {QpRts, QpSqd, QpErr}) &&
-                     !err_q[qp] && 16'(job_q.wqe - ci) < 16'(pi_i - ci);
+                     !err_q[qp] && 16'(job_q.wqe - ci) < (fated_q[qp] ? 16'(fate.wqe - ci) : 16'(pi_i - ci));
 
   logic take_pop, take_flush, take_fail, take_timer, una_we;
   assign una_we = job_take && job_q.kind == JobAck && live && (ack_news || nak_ok);
@@ -389,15 +389,16 @@ module completer
 
   // ---- the job at work ---------------------------------------------------------------------------------------
   logic cqe_free, pop, cqe_push, cqe_want, step, have_d, job_end, wake_push, err_set, own_err;
-  logic acked, good, bad, at_target;
+  logic acked, good, bad, at_target, doomed;
   logic [7:0] cqe_status, cqe_opcode;
   logic sync, behind, begun;
   wqe_idx_t ahead;
 
   assign cqe_free = !cqe_valid_q || cqe_ready_i;
   assign acked = flight.kind == FlightPackets ? psn_gt(una, flight.last_psn) : flight.kind == FlightNop;
-  assign good = state_q == RunPop && have_q && acked;
-  assign bad = state_q == RunPop && have_q && flight.kind == FlightError;
+  assign doomed = state_q == RunPop && fated_q[qp] && ci_q == fate.wqe;
+  assign good = state_q == RunPop && have_q && acked && !doomed;
+  assign bad = state_q == RunPop && have_q && flight.kind == FlightError && !doomed;
   assign at_target = state_q == RunFlush && target_q && ci_q == fate.wqe;
   assign fate = fate_mem[qp];
   assign fate_we = take_fail || (state_q == RunFail && ci_q != pi_i && !hold_i);
@@ -431,9 +432,11 @@ module completer
 
   assign pop = step && !hold_i && (!cqe_want || cqe_free);
   assign cqe_push = pop && cqe_want;
-  assign have_d = 16'(ci_q + 1'b1) != sent_i.max_next;
+  wqe_idx_t ci_next;
+  assign ci_next = ci_q + 1'b1;
+  assign have_d = ci_next != sent_i.max_next;
   assign flight_re = take_pop || take_timer || take_flush || pop;
-  assign flight_idx = state_q == RunIdle ? ci : ci_q + 1'b1;
+  assign flight_idx = state_q == RunIdle ? ci : ci_next;
   assign rd_pop_o = pop && good && op_is_rd(flight.op);
   assign rd_re_o = flight_re;
   assign rd_num_o = rd_done_i[LogMaxRd-1:0] + LogMaxRd'(rd_pop_o);
@@ -467,7 +470,6 @@ module completer
     limit_d = limit;
     if (credits_q && !invalid && psn_gt(used + 24'(credit_count(run_q.syndrome[4:0])), limit))
       limit_d = used + 24'(credit_count(run_q.syndrome[4:0]));
-    if (act_i.pause) limit_d = used;
   end
   always_ff @(posedge clk_i) begin
     if (!rst_ni) unlimited_q <= '0;
@@ -492,16 +494,16 @@ module completer
     unique case (state_q)
       RunIdle: begin
         if (take_flush) state_d = RunFlush;
-        else if (take_fail) state_d = RunError;
+        else if (take_fail && (!live || job_q.wqe == ci)) state_d = RunError;
         else if (take_pop) state_d = RunPop;
         else if (take_timer) state_d = RunSync;
         else job_end = job_take;
       end
       RunPop: if (!hold_i) begin  // una is that of another QP meanwhile
-        if (pop && bad) state_d = RunError;
+        if ((pop && bad) || doomed) state_d = RunError;
         else if (nak_q) begin
           if (!good && !bad) state_d = RunFail;
-        end else if ((pop && !have_d) || (!good && !bad)) begin
+        end else if ((pop && !have_d && !(fated_q[qp] && fate.wqe == ci_next)) || (!good && !bad)) begin
           state_d = RunSync;
         end
       end
@@ -578,7 +580,7 @@ module completer
       ev_ghost_o <= job_take && job_q.kind == JobAck && live && !ack_ok && !nak_ok && job_q.src == AckPacket;
     end
     if (una_we || init_i) una_mem[qp] <= init_i ? init_psn_i : is_ack ? job_q.psn + 1'b1 : job_q.psn;
-    if (pop || init_i) ci_mem[qp] <= init_i ? '0 : ci_q + 1'b1;
+    if (pop || init_i) ci_mem[qp] <= init_i ? '0 : ci_next;
     if ((pop && good && flight.kind == FlightPackets) || init_i)
       base_mem[qp] <= init_i ? init_psn_i : flight.last_psn + 1'b1;
     if (job_take) begin
@@ -600,7 +602,7 @@ module completer
       batch_q <= '0;
     end
     if (pop) begin
-      ci_q <= ci_q + 1'b1;
+      ci_q <= ci_next;
       have_q <= have_d;
       if (state_q == RunFlush && !target_q) batch_q <= batch_q + 1'b1;
       if (at_target) target_q <= 1'b0;
