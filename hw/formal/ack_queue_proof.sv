@@ -21,12 +21,13 @@ module ack_queue_proof
   input logic plain_i
 );
 
-  logic nak_ready, out_valid, idle, drain_done;
+  logic nak_ready, out_valid, busy, idle, drain_done;
   qp_idx_t hold_qp;
   ack_t out;
   ack_queue dut (
     .clk_i, .rst_ni, .in_valid_i, .in_i, .nak_valid_i, .nak_ready_o(nak_ready), .nak_i, .hold_qp_o(hold_qp), .hold_i,
-    .out_valid_o(out_valid), .out_ready_i, .out_o(out), .idle_o(idle), .drain_i, .drain_done_o(drain_done));
+    .out_valid_o(out_valid), .out_ready_i, .out_o(out),
+    .probe_qp_i('0), .busy_o(busy), .idle_o(idle), .drain_i, .drain_done_o(drain_done));
 
   stream_check #(.Width($bits(ack_t))) u_out (
     .clk_i, .rst_ni, .valid_i(out_valid), .ready_i(out_ready_i), .data_i(out));

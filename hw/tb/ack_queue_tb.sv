@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // Acknowledge queue against a model of one slot per QP: random QPs, few or many, bursts of input,
-// stalled output, ACKs before and behind a waiting NAK, NAKs of the second source, QPs that are held, drain. DataW
+// stalled output, QPs that are busy or not, ACKs before and behind a waiting NAK, NAKs of the second source, QPs that are held, drain. DataW
 // does not matter to this block.
 
 module ack_queue_tb
@@ -19,11 +19,14 @@ module ack_queue_tb
   logic [NumQp-1:0] holds = '0, holds_last = '0;
   assign hold = holds[hold_qp];
 
+  qp_idx_t probe_qp = '0;
+  logic busy;
+
   ack_queue dut (
     .clk_i(clk), .rst_ni(rst_n), .in_valid_i(in_valid), .in_i(in),
     .nak_valid_i(nak_valid), .nak_ready_o(nak_ready), .nak_i(nak), .hold_qp_o(hold_qp), .hold_i(hold),
     .out_valid_o(out_valid), .out_ready_i(out_ready), .out_o(out),
-    .idle_o(idle), .drain_i(drain), .drain_done_o(drain_done)
+    .probe_qp_i(probe_qp), .busy_o(busy), .idle_o(idle), .drain_i(drain), .drain_done_o(drain_done)
   );
 
   // Model: what was put in for each QP and is not yet covered by an output word. A word that
@@ -33,7 +36,7 @@ module ack_queue_tb
   int   cycle = 0, ins = 0, outs = 0, replaced = 0, nak_kept = 0, full_seen = 0;
   qp_idx_t order[$];            // QPs in the order in which they began to wait
   bit   was_stalled = 0, nak_taken = 0, any_hold = 0;
-  int   naks = 0, passed = 0, n_all = NumQp;
+  int   probes = 0, naks = 0, passed = 0, n_all = NumQp;
   ack_t held;
 
   function automatic bit is_nak(ack_t a);
@@ -58,6 +61,8 @@ module ack_queue_tb
   always @(posedge clk) begin
     cycle <= cycle + 1;
     if (rst_n) begin
+      if (busy != (hist[probe_qp].size() != 0 || (out_valid && out.qp == probe_qp))) $fatal(1, "qp %0d: busy %b", probe_qp, busy);
+      probes += int'(busy);
       if (out_valid && was_stalled) begin
         if (out !== held) $fatal(1, "output changed while it waited");
       end else if (out_valid) begin
@@ -124,6 +129,7 @@ module ack_queue_tb
         p_out = i % 3000 == 0 ? 0 : int'($urandom() % 101);
       end
       in_valid = int'($urandom() % 100) < p_in;
+      probe_qp = $urandom() % 2 == 0 ? in.qp : qp_idx_t'($urandom() % span);
       in.qp = qp_idx_t'($urandom() % span);
       in.psn = 24'hffff00 + psn_t'(ins / 4) - psn_t'($urandom() % 3);
       in.msn = 24'($urandom());

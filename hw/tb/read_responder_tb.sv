@@ -3,7 +3,7 @@
 // read_responder: READs and atomics of random lengths on random QPs against a model that cuts them packet by packet;
 // random latency of QP and MR ports, stalled packets and fragments, duplicates of atomics remembered and forgotten, regions
 // that go away, payload that fails, QPs that leave the states that answer, errors behind responses, new connections,
-// fair turns, drain, throughput. DataW does not matter to this block.
+// fair turns, drain, throughput. QPs change their slots meanwhile: what is kept of them is read out, overwritten, and loaded into another one. DataW does not matter to this block.
 
 module read_responder_tb
   import rnic_pkg::*;
@@ -29,23 +29,125 @@ module read_responder_tb
   tx_err_t err = '0;
   ack_t nak;
 
+  qp_idx_t slot_of[NumQp], qp_req_slot, qp_err_slot, move_qp = '0;
+  rsp_job_t job_d;
+  tx_pkt_t pkt_d;
+  tx_err_t err_d;
+  ack_t nak_d;
+  logic job_ready_d, err_ready_d;
+  bit moving = 0;
+
   read_responder dut (
     .clk_i(clk), .rst_ni(rst_n),
-    .job_valid_i(job_valid), .job_ready_o(job_ready), .job_i(job),
-    .done_qp_i(done_qp), .done_valid_o(done_valid), .done_o(done), .done_left_o(done_left),
-    .hold_qp_i(hold_qp), .hold_o(hold),
-    .qp_req_valid_o(qp_req_valid), .qp_req_ready_i(qp_req_ready), .qp_req_idx_o(qp_req_idx),
+    .job_valid_i(job_valid && !(moving && job.qp == move_qp)), .job_ready_o(job_ready_d), .job_i(job_d),
+    .done_qp_i(slot_of[done_qp]), .done_valid_o(done_valid), .done_o(done), .done_left_o(done_left),
+    .hold_qp_i(slot_of[hold_qp]), .hold_o(hold),
+    .qp_req_valid_o(qp_req_valid), .qp_req_ready_i(qp_req_ready), .qp_req_idx_o(qp_req_slot),
     .qp_rsp_valid_i(qp_rsp_valid), .qp_rsp_i(qp_rsp),
     .mr_req_valid_o(mr_req_valid), .mr_req_ready_i(mr_req_ready), .mr_req_idx_o(mr_req_idx),
     .mr_rsp_valid_i(mr_rsp_valid), .mr_rsp_i(mr_rsp),
-    .pkt_valid_o(pkt_valid), .pkt_ready_i(pkt_ready), .pkt_o(pkt),
+    .pkt_valid_o(pkt_valid), .pkt_ready_i(pkt_ready), .pkt_o(pkt_d),
     .frag_valid_o(frag_valid), .frag_ready_i(frag_ready), .frag_o(frag),
-    .err_valid_i(err_valid), .err_ready_o(err_ready), .err_i(err),
-    .nak_valid_o(nak_valid), .nak_ready_i(nak_ready), .nak_o(nak),
-    .qp_err_valid_o(qp_err_valid), .qp_err_ready_i(qp_err_ready), .qp_err_idx_o(qp_err_idx), .qp_err_access_o(qp_err_access),
+    .err_valid_i(err_valid && !(moving && err.qp == move_qp)), .err_ready_o(err_ready_d), .err_i(err_d),
+    .nak_valid_o(nak_valid), .nak_ready_i(nak_ready), .nak_o(nak_d),
+    .qp_err_valid_o(qp_err_valid), .qp_err_ready_i(qp_err_ready), .qp_err_idx_o(qp_err_slot), .qp_err_access_o(qp_err_access),
     .ev_nak_access_o(ev_nak_access), .ev_nak_op_o(ev_nak_op),
+    .probe_qp_i(probe_qp), .busy_o(busy),
+    .ctx_valid_i(ctx_valid), .ctx_ready_o(ctx_ready), .ctx_load_i(ctx_load), .ctx_word_i(ctx_word), .ctx_qp_i(ctx_qp),
+    .ctx_i(ctx_in), .ctx_o(ctx_out), .ctx_at_i(ctx_at), .ctx_value_i(value_in), .ctx_value_o(value_out),
     .idle_o(idle), .drain_i(drain), .drain_done_o(drain_done)
   );
+
+  // ---- slots: the model knows QPs, the design slots; a QP is moved when nothing of it is under way ----------
+  qp_idx_t qp_of[NumQp];
+  logic busy, ctx_valid = 0, ctx_ready, ctx_load = 0, ctx_word = 0;
+  qp_idx_t probe_qp = '0, ctx_qp = '0;
+  rsp_keep_t ctx_in = '0, ctx_out;
+  logic [2:0] ctx_at = '0;
+  rsp_value_t value_in = '0, value_out;
+  always_comb begin
+    job_d = job;
+    job_d.qp = slot_of[job.qp];
+    err_d = err;
+    err_d.qp = slot_of[err.qp];
+    job_ready = job_ready_d && !(moving && job.qp == move_qp);
+    err_ready = err_ready_d && !(moving && err.qp == move_qp);
+    pkt = pkt_d;
+    pkt.qp = qp_of[pkt_d.qp];
+    nak = nak_d;
+    nak.qp = qp_of[nak_d.qp];
+    qp_req_idx = qp_of[qp_req_slot];
+    qp_err_idx = qp_of[qp_err_slot];
+  end
+  bit no_moves = 1;
+  int n_moves = 0, n_busy = 0;
+  task automatic access(bit load, bit word, qp_idx_t at_slot, int at_word);
+    ctx_valid = 1;
+    ctx_load = load;
+    ctx_word = word;
+    ctx_qp = at_slot;
+    ctx_at = 3'(at_word);
+    do begin
+      @(posedge clk);
+      ctx_took = ctx_ready;
+      @(negedge clk);
+    end while (!ctx_took);
+    ctx_valid = 0;
+    ctx_qp = qp_idx_t'($urandom());
+    ctx_at = 3'($urandom());
+  endtask
+  bit ctx_took, was_busy;
+  qp_idx_t from, to, other;
+  rsp_keep_t moved;
+  rsp_value_t moved_value[8];
+  int n_values = 8;
+  initial begin
+    for (int i = 0; i < int'(NumQp); i++) begin
+      slot_of[i] = qp_idx_t'(i);
+      qp_of[i] = qp_idx_t'(i);
+    end
+    forever begin
+      @(negedge clk);
+      if (!no_moves && $urandom() % 4 == 0) begin
+        move_qp = qp_idx_t'(21 * ($urandom() % NumTest));
+        if (!(job_valid && job.qp == move_qp) && !(err_valid && err.qp == move_qp)) begin
+          moving = 1;
+          from = slot_of[move_qp];
+          probe_qp = from;
+          @(posedge clk);
+          was_busy = busy;
+          @(negedge clk);
+          n_busy += int'(was_busy);
+          if (!was_busy) begin
+            do other = qp_idx_t'($urandom()); while (other % 21 == 0);
+            to = slot_of[other];
+            access(0, 0, from, 0);
+            moved = ctx_out;
+            for (int i = 0; i < n_values; i++) begin
+              access(0, 1, from, i);
+              moved_value[i] = value_out;
+            end
+            ctx_in = {$bits(rsp_keep_t){1'b1}} & $bits(rsp_keep_t)'($urandom());
+            value_in = {$urandom(), $urandom(), $urandom()};
+            access(1, 0, from, 0);
+            for (int i = 0; i < n_values; i++) access(1, 1, from, i);
+            ctx_in = moved;
+            access(1, 0, to, 0);
+            for (int i = 0; i < n_values; i++) begin
+              value_in = moved_value[i];
+              access(1, 1, to, i);
+            end
+            slot_of[move_qp] = to;
+            qp_of[to] = move_qp;
+            slot_of[other] = from;
+            qp_of[from] = other;
+            n_moves++;
+          end
+          moving = 0;
+        end
+      end
+    end
+  end
 
   int stall = 0;
   function automatic bit go();
@@ -139,8 +241,8 @@ module read_responder_tb
       c.len = 32'(random_len(mtu));
     end
     dup = c.what == DoReadAgain || c.what == DoAtomicAgain;
-    open = (issued[aq] - int'(dut.head[aq].done)) & 31;
-    open_fresh = (fresh[aq] - int'(dut.head[aq].fresh)) & 31;
+    open = (issued[aq] - int'(dut.head[slot_of[aq]].done)) & 31;
+    open_fresh = (fresh[aq] - int'(dut.head[slot_of[aq]].fresh)) & 31;
     if (c.what inside {DoRead, DoAtomic} && open_fresh == 8) skipped++;
     else if (dup && open - open_fresh == 7) skipped++;
     else if (stopped[aq] && c.what != DoConnect) skipped++;
@@ -233,7 +335,7 @@ module read_responder_tb
           mrs[aq].remote_read = 1;
           mrs[aq].length = 64'd200000;
           psn[aq] = $urandom() % 3 == 0 ? 24'hfffffc : psn_t'($urandom());
-          fresh[aq] = int'(dut.head[aq].fresh);
+          fresh[aq] = int'(dut.head[slot_of[aq]].fresh);
         end
       endcase
       if (j.kind != RspInit) begin
@@ -244,7 +346,7 @@ module read_responder_tb
       todo_n.push_back(n);
     end
   endtask
-  always @(negedge clk) if (rst_n && cmds.size() != 0 && todo.size() < 3) begin
+  always @(negedge clk) if (rst_n && cmds.size() != 0 && todo.size() < 3 && !moving) begin
     c = cmds.pop_front();
     carry_out();
   end
@@ -370,7 +472,8 @@ module read_responder_tb
   task automatic settle(string what);
     t0 = 0;
     @(negedge clk);
-    while (cmds.size() != 0 || todo.size() != 0 || job_valid || !idle) begin
+    no_moves = 1;
+    while (cmds.size() != 0 || todo.size() != 0 || job_valid || !idle || moving) begin
       @(negedge clk);
       t0++;
       if (t0 > 300000) $fatal(1, "%s: does not come to rest", what);
@@ -419,6 +522,7 @@ module read_responder_tb
 
     // random requests, at the end of a round something happens to one QP
     for (int round = 0; round < n_rounds; round++) begin
+      no_moves = round % 8 == 7;
       stall = round % 3 == 0 ? 0 : int'($urandom() % 80);
       for (int i = 0; i < n_cmds; i++) begin
         q = 21 * (round % 5 == 0 ? 3 : int'($urandom() % NumTest));
@@ -486,6 +590,8 @@ module read_responder_tb
     if (n_access < 10 || n_op < 20 || ev_access != n_access || ev_op != n_op || n_replay < 50 || n_gone < 50 || n_value < 200 || n_late > 60)
       $fatal(1, "corner not reached: %0d %0d %0d %0d %0d %0d %0d late %0d", n_access, n_op, ev_access, ev_op, n_replay, n_gone, n_value, n_late);
 
+    if (n_moves < 1000 || n_busy < 1000) $fatal(1, "%0d moves, %0d times busy", n_moves, n_busy);
+
     // turns are fair: four long READs, then a short one of another QP gets in between
     stall = 0;
     for (int i = 0; i < n8; i++) qps[21*i].path_mtu = 3'd1;
@@ -522,7 +628,7 @@ module read_responder_tb
       end
       if (t0 < (k == 0 ? 10 : 300)) $fatal(1, "drain done too early: %0d", t0);
       // a turn that began before the QP left its state counts as its turn of the first round
-      if (k == 1 && int'(dut.head[105].done) != (issued[105] & 31)) $fatal(1, "requests of a QP in RESET are left");
+      if (k == 1 && int'(dut.head[slot_of[105]].done) != (issued[105] & 31)) $fatal(1, "requests of a QP in RESET are left");
       if (k == 0) begin
         n_after_stop = 0;
         if (want[0].size() == 0) $fatal(1, "drain waited for the whole READ");
@@ -547,7 +653,7 @@ module read_responder_tb
       if (k < 2) begin
         for (int i = 0; i < n400; i++) begin
           q = k == 0 ? 21 : 21 * (i % 8);
-          while (cmds.size() + todo.size() > 1 || ((fresh[q] - int'(dut.head[q].fresh)) & 31) > 6) @(negedge clk);
+          while (cmds.size() + todo.size() > 1 || ((fresh[q] - int'(dut.head[slot_of[q]].fresh)) & 31) > 6) @(negedge clk);
           ask(DoRead, q, 8);
         end
       end else begin
@@ -561,8 +667,8 @@ module read_responder_tb
     end
     settle("end");
     if (c_one > 560 || c_small > 560 || c_big > 220) $fatal(1, "too slow: %0d %0d %0d", c_one, c_small, c_big);
-    $display("PASS %0d packets, %0d values, %0d replays, %0d forgotten, %0d+%0d NAKs, %0d QP errors; cycles/100: small %0d, of 8 QPs %0d, MTU 1024 %0d",
-             n_pkt, n_value, n_replay, n_gone, n_access, n_op, n_qp_err, c_one, c_small, c_big);
+    $display("PASS %0d moves, %0d packets, %0d values, %0d replays, %0d forgotten, %0d+%0d NAKs, %0d QP errors; cycles/100: small %0d, of 8 QPs %0d, MTU 1024 %0d",
+             n_moves, n_pkt, n_value, n_replay, n_gone, n_access, n_op, n_qp_err, c_one, c_small, c_big);
     $finish;
   end
 endmodule

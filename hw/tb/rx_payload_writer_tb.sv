@@ -3,7 +3,7 @@
 // Payload writer against a byte-exact memory: every lane in memory x every lane in the frame x
 // small lengths, lengths up to 4096, packets without payload, random stalls on every side, random B
 // latency, READs and atomics in their places behind the writes, packets in pieces (split at every byte), CQEs that wait for their turn, acknowledges for the requester (behind the last B
-// of all that came before), values of atomics, refused writes, drain. Burst rules (4 KiB, BurstBeats, last) are checked on every
+// of all that came before), values of atomics, refused writes, drain; QPs change their slots. Burst rules (4 KiB, BurstBeats, last) are checked on every
 // transfer; throughput is measured without stalls.
 
 module rx_payload_writer_tb
@@ -46,25 +46,94 @@ module rx_payload_writer_tb
   logic ev_bytes_valid, ev_message, ev_axi_err, ev_nak_op, ev_stall, drain = 0, drain_done, idle;
   logic [12:0] ev_bytes;
 
+  qp_idx_t slot_of[NumQp], qp_err_slot, sq_flush_slot, move_qp = '0, probe_qp = '0, ctx_qp = '0;
+  rx_write_t wr_d;
+  rsp_job_t rsp_d;
+  ack_t ack_d;
+  ack_rx_t ackrx_d;
+  logic wr_ready_d, slot_busy, ctx_load = 0, ctx_in = 0, ctx_out;
+  bit moving = 0;
+
   rx_payload_writer #(.DataW(DataW)) dut (
     .clk_i(clk), .rst_ni(rst_n),
-    .wr_valid_i(wr_valid), .wr_ready_o(wr_ready), .wr_i(wr), .rd_i(rd),
+    .wr_valid_i(wr_valid && !(moving && wr.qp == move_qp)), .wr_ready_o(wr_ready_d), .wr_i(wr_d), .rd_i(rd),
     .atomic_valid_o(at_valid), .atomic_ready_i(at_ready), .atomic_o(at), .atomic_done_i(at_done), .atomic_err_i(at_err),
-    .atomic_value_i(at_value), .rsp_valid_o(rsp_valid), .rsp_ready_i(rsp_ready), .rsp_o(rsp),
+    .atomic_value_i(at_value), .rsp_valid_o(rsp_valid), .rsp_ready_i(rsp_ready), .rsp_o(rsp_d),
     .pl_valid_i(pl_valid), .pl_ready_o(pl_ready), .pl_data_i(pl_data), .pl_off_i(pl_off),
     .pl_cnt_i(pl_cnt), .pl_last_i(pl_last),
     .aw_valid_o(aw_valid), .aw_ready_i(aw_ready), .aw_addr_o(aw_addr), .aw_len_o(aw_len),
     .w_valid_o(w_valid), .w_ready_i(w_ready), .w_data_o(w_data), .w_strb_o(w_strb),
     .w_last_o(w_last), .b_valid_i(b_valid), .b_err_i(b_err),
-    .ack_valid_o(ack_valid), .ack_o(ack),
-    .ackrx_valid_o(ackrx_valid), .ackrx_ready_i(ackrx_ready), .ackrx_o(ackrx),
+    .ack_valid_o(ack_valid), .ack_o(ack_d),
+    .ackrx_valid_o(ackrx_valid), .ackrx_ready_i(ackrx_ready), .ackrx_o(ackrx_d),
     .cqe_valid_o(cqe_valid), .cqe_ready_i(cqe_ready), .cqe_o(cqe),
-    .qp_err_valid_o(qp_err_valid), .qp_err_ready_i(qp_err_ready), .qp_err_idx_o(qp_err_idx),
-    .sq_flush_valid_o(sq_flush_valid), .sq_flush_ready_i(sq_flush_ready), .sq_flush_idx_o(sq_flush_idx),
+    .qp_err_valid_o(qp_err_valid), .qp_err_ready_i(qp_err_ready), .qp_err_idx_o(qp_err_slot),
+    .sq_flush_valid_o(sq_flush_valid), .sq_flush_ready_i(sq_flush_ready), .sq_flush_idx_o(sq_flush_slot),
     .bar_done_o(bar_done), .ev_bytes_valid_o(ev_bytes_valid), .ev_bytes_o(ev_bytes), .ev_message_o(ev_message), .ev_send_o(ev_send),
     .ev_axi_err_o(ev_axi_err), .ev_nak_op_o(ev_nak_op), .ev_stall_o(ev_stall),
+    .probe_qp_i(probe_qp), .busy_o(slot_busy), .ctx_load_i(ctx_load), .ctx_qp_i(ctx_qp), .ctx_i(ctx_in), .ctx_o(ctx_out),
     .drain_i(drain), .drain_done_o(drain_done), .idle_o(idle)
   );
+
+  // ---- slots: the model knows QPs, the design slots; a QP is moved when nothing of it is under way ----
+  qp_idx_t qp_of[NumQp];
+  always_comb begin
+    wr_d = wr;
+    wr_d.qp = slot_of[wr.qp];
+    wr_ready = wr_ready_d && !(moving && wr.qp == move_qp);
+    rsp = rsp_d;
+    rsp.qp = qp_of[rsp_d.qp];
+    ack = ack_d;
+    ack.qp = qp_of[ack_d.qp];
+    ackrx = ackrx_d;
+    ackrx.qp = qp_of[ackrx_d.qp];
+    qp_err_idx = qp_of[qp_err_slot];
+    sq_flush_idx = qp_of[sq_flush_slot];
+  end
+  bit no_moves = 1, was_busy;
+  int n_moves = 0, n_busy = 0, n_bad = 0;
+  qp_idx_t from, to, other;
+  initial begin
+    for (int i = 0; i < int'(NumQp); i++) begin
+      slot_of[i] = qp_idx_t'(i);
+      qp_of[i] = qp_idx_t'(i);
+    end
+    forever begin
+      @(negedge clk);
+      move_qp = qp_idx_t'($urandom() % 8);
+      if (!no_moves && $urandom() % 4 == 0 && !(wr_valid && wr.qp == move_qp)) begin
+        moving = 1;
+        from = slot_of[move_qp];
+        probe_qp = from;
+        @(posedge clk);
+        was_busy = slot_busy;
+        @(negedge clk);
+        n_busy += int'(was_busy);
+        if (!was_busy) begin
+          other = qp_idx_t'(64 + $urandom() % (NumQp - 64));
+          to = slot_of[other];
+          ctx_qp = from;
+          @(posedge clk);
+          ctx_in = ctx_out;
+          n_bad += int'(ctx_out);
+          @(negedge clk);
+          ctx_qp = to;
+          ctx_load = 1;
+          @(negedge clk);
+          ctx_qp = from;
+          ctx_in = 1'($urandom());
+          @(negedge clk);
+          ctx_load = 0;
+          slot_of[move_qp] = to;
+          qp_of[to] = move_qp;
+          slot_of[other] = from;
+          qp_of[from] = other;
+          n_moves++;
+        end
+        moving = 0;
+      end
+    end
+  end
 
   // ---- what is to be sent: packets and their payload beats ----
   typedef struct packed {
@@ -649,6 +718,7 @@ module rx_payload_writer_tb
     for (int a = 0; a < 8; a++) queue_value(qp_idx_t'($urandom()), Base + 64'(4096 * (a + 1) - a), 1, 0);
     settle("values");
     // random, with stalls, up to 4096 bytes, errors
+    no_moves = 0;
     for (int round = 0; round < 12; round++) begin
       stall = round % 3 == 0 ? 0 : round % 3 == 1 ? 30 : 80;
       stall_b = round % 4 == 0 ? 0 : round % 4 == 1 ? 95 : 50;
@@ -681,6 +751,9 @@ module rx_payload_writer_tb
     end
     for (int q = 0; q < 8; q++) queue_packet(qp_idx_t'(q), 0, 0, 0, 0, 0, 0, 1);
     settle("init");
+    no_moves = 1;
+    while (moving) @(negedge clk);
+    if (n_moves < 500 || n_busy < 500 || n_bad < 20) $fatal(1, "moves: corner not reached: %0d %0d %0d", n_moves, n_busy, n_bad);
 
     // drain: done only after what was inside at the rise, in spite of new work
     stall = 0;
@@ -721,8 +794,8 @@ module rx_payload_writer_tb
     if (reqs_seen < 100 || values_seen < 50 || req_fails < 3) $fatal(1, "for the requester: corner not reached");
     if (sqfs_seen < 40) $fatal(1, "flushes: corner not reached");
     if (silent_seen == 0) $fatal(1, "no silent failure");
-    $display("PASS %0d packets, %0d jobs, %0d atomics (%0d failed), %0d pieces, %0d CQEs, %0d bytes, %0d refused, %0d bursts open, %0d beats in %0d cycles",
-             packets, rsps, atomics, at_errs, pieces_made, cqes_seen, bytes_seen, naks_seen, max_outstanding, w_beats, l);
+    $display("PASS %0d packets, %0d moves, %0d jobs, %0d atomics (%0d failed), %0d pieces, %0d CQEs, %0d bytes, %0d refused, %0d bursts open, %0d beats in %0d cycles",
+             packets, n_moves, rsps, atomics, at_errs, pieces_made, cqes_seen, bytes_seen, naks_seen, max_outstanding, w_beats, l);
     $finish;
   end
 endmodule

@@ -103,6 +103,14 @@ module rx_payload_writer
   output logic              ev_nak_op_o,    // a packet was refused by NAK remote operational error
   output logic              ev_stall_o,
 
+  // contexts (docs/qp-cache.md): a write of this connection failed; in the same cycle, while busy_o is 0 for it
+  input  qp_idx_t           probe_qp_i,
+  output logic              busy_o,        // something of probe_qp_i is under way
+  input  logic              ctx_load_i,
+  input  qp_idx_t           ctx_qp_i,
+  input  logic              ctx_i,
+  output logic              ctx_o,
+
   input  logic              drain_i,
   output logic              drain_done_o,
   output logic              idle_o
@@ -455,6 +463,7 @@ module rx_payload_writer
       ev_axi_err_o <= 1'b0;
       ev_nak_op_o <= 1'b0;
       if (qp_err_ready_i) err_v_q <= 1'b0;
+      if (ctx_load_i) bad_q[ctx_qp_i] <= ctx_i;
       if (b_pop) begin
         b_count_q <= b_count_q + 1'b1;
         b_failed_q <= b_failed_q || b_err;
@@ -514,6 +523,15 @@ module rx_payload_writer
       end
     end
   end
+
+  // ---- contexts ---------------------------------------------------------------------------------
+  logic waiting;
+  slot_count #(.Width($clog2(Depth) + 1)) u_count (
+    .clk_i, .rst_ni, .begin_i(wr_fire), .begin_qp_i(wr_i.qp), .end_i(pend_pop), .end_qp_i(pend.qp),
+    .probe_qp_i, .busy_o(waiting)
+  );
+  assign busy_o = waiting || (err_v_q && err_q == probe_qp_i) || (ack_valid_o && ack_o.qp == probe_qp_i);
+  assign ctx_o = bad_q[ctx_qp_i];
 
   // ---- drain ------------------------------------------------------------------------------------
   // Packets leave in order, so those inside at the rise are the next drain_left_q ones.

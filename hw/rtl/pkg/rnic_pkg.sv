@@ -253,6 +253,14 @@ package rnic_pkg;
     logic        wr_err;
   } ctx_ev_t;
 
+  // ---- QPN -> slot (qp/qp_cache) ---------------------------------------------------------------
+  typedef enum logic [1:0] {
+    QpcOk,
+    QpcNone,                    // no such QP
+    QpcRefused,                 // host memory did not give its context
+    QpcExists                   // to be made, but it is there
+  } qpc_status_e;
+
   // ---- memory regions and memory windows (type 2B) -------------------------------------------
   typedef struct packed {
     logic        exists;
@@ -546,6 +554,17 @@ package rnic_pkg;
     rsp_slot_t   done;          // requests that have left the queue
     rsp_slot_t   fresh;         // of these, first executions
   } rsp_done_t;
+
+  // What is kept of it while the queue is empty, and of each of the last atomics (docs/qp-cache.md).
+  typedef struct packed {
+    rsp_done_t   done;
+    logic [3:0]  kept;          // values of atomics: counts to 15, then 8 to 15 again
+    logic        dead;          // a NAK ended the connection
+  } rsp_keep_t;
+  typedef struct packed {
+    psn_t        psn;
+    logic [63:0] value;
+  } rsp_value_t;
 
   // ---- acknowledges to send --------------------------------------------------------------------
   typedef struct packed {

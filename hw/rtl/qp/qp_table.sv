@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// QP attributes and QP state, on chip: the border behind which a QP context cache can sit later.
+// QP attributes and QP state, on chip, by slot (docs/qp-cache.md).
 //
 // Read ports: one request per cycle per port, answer one cycle later, never refused. The state in
 // an answer is that of the cycle in which the request was taken. Command port: one operation per
@@ -14,6 +14,8 @@
 // per cycle in turn, the command port goes first. Every change into ERR is told once at errev_*
 // (one pending bit per QP: never lost, order by QP number). A pending one is dropped when the QP
 // leaves ERR; one that is offered already stays offered. After reset no QP exists (state NONE).
+// Context of a slot: ctx_* reads or, with ctx_load_i, writes attributes and state while busy_o is 0 for it; commands and errors go first; ctx_o
+// comes one cycle later. dirty_o: changed since it was loaded.
 // States: IBTA 10.3.1.
 
 module qp_table
@@ -49,6 +51,16 @@ module qp_table
   input  logic                          errev_ready_i,
   output qp_idx_t                       errev_idx_o,
   output qp_err_e                       errev_why_o,
+  // contexts
+  input  qp_idx_t                       probe_qp_i,
+  output logic                          busy_o,         // its change into ERR is not told yet
+  output logic                          dirty_o,        // probe_qp_i was changed since it was loaded
+  input  logic                          ctx_valid_i,
+  output logic                          ctx_ready_o,
+  input  logic                          ctx_load_i,
+  input  qp_idx_t                       ctx_qp_i,
+  input  qp_attr_t                      ctx_i,
+  output qp_attr_t                      ctx_o,
   // drain: nothing is offered at errev_* that was offered when drain_i rose
   input  logic                          drain_i,
   output logic                          drain_done_o,
@@ -82,7 +94,8 @@ module qp_table
   qp_idx_t   chg_idx;
   logic      chg_cmd, chg_err, chg_we, chg_fatal;
   qp_state_e chg_old, chg_new;
-  logic      cmd_ok;
+  logic      cmd_ok, load;
+  logic [NumQp-1:0] dirty_q;
 
   always_comb begin
     err_any = |err_valid_i;
@@ -95,13 +108,15 @@ module qp_table
 
   assign chg_cmd = cmd_valid_i && cmd_op_i != QpCmdRead;
   assign chg_err = err_any && !cmd_valid_i;
+  assign ctx_ready_o = !cmd_valid_i && !err_any;
+  assign load = ctx_valid_i && ctx_load_i && ctx_ready_o;
   always_comb begin
-    chg_idx = cmd_valid_i ? cmd_idx_i : err_idx_i[err_sel];
+    chg_idx = cmd_valid_i ? cmd_idx_i : err_any ? err_idx_i[err_sel] : ctx_qp_i;
     chg_old = exists_q[grp(chg_idx)][bit_of(chg_idx)] ? qp_state_e'(state_mem[chg_idx]) : QpNone;
     cmd_ok = cmd_op_i != QpCmdWrite || chg_old == cmd_from_i;
     chg_fatal = chg_err && chg_old inside {QpInit, QpRtr, QpRts, QpSqd, QpSqe};
     chg_we = (chg_cmd && cmd_ok) || chg_fatal;
-    chg_new = chg_cmd ? cmd_attr_i.state : QpErr;
+    chg_new = chg_cmd ? cmd_attr_i.state : chg_err ? QpErr : ctx_i.state;
     err_ready_o = '0;
     err_ready_o[err_sel] = chg_err;
   end
@@ -111,10 +126,12 @@ module qp_table
       for (int i = 0; i < int'(NumGrp); i++) exists_q[i] <= '0;
       err_last_q <= '0;
       ev_fatal_o <= 1'b0;
+      dirty_q <= '0;
     end else begin
-      if (chg_we) begin
+      if (chg_we || load) begin
         exists_q[grp(chg_idx)][bit_of(chg_idx)] <= chg_new != QpNone;
         state_mem[chg_idx] <= chg_new;
+        dirty_q[chg_idx] <= !load;
       end
       if (chg_err) err_last_q <= err_sel;
       ev_fatal_o <= chg_fatal;
@@ -124,15 +141,15 @@ module qp_table
   // ---- attributes: one copy per reader ----------------------------------------------------------
   logic             attr_we;
   logic [AttrW-1:0] attr_wdata;
-  assign attr_we = chg_cmd && cmd_op_i == QpCmdWrite && cmd_ok;
-  assign attr_wdata = cmd_attr_i[AttrW-1:0];
+  assign attr_we = load || (chg_cmd && cmd_op_i == QpCmdWrite && cmd_ok);
+  assign attr_wdata = load ? ctx_i[AttrW-1:0] : cmd_attr_i[AttrW-1:0];
 
   assign req_ready_o = '1;
   for (genvar p = 0; p < int'(NumPorts); p++) begin : gen_port
     logic [AttrW-1:0] attr_mem[NumQp];
     qp_attr_t rsp_q;
     always_ff @(posedge clk_i) begin
-      if (attr_we) attr_mem[cmd_idx_i] <= attr_wdata;
+      if (attr_we) attr_mem[chg_idx] <= attr_wdata;
       if (req_valid_i[p]) begin
         rsp_q[AttrW-1:0] <= attr_mem[req_idx_i[p]];
         rsp_q.state <= exists_q[grp(req_idx_i[p])][bit_of(req_idx_i[p])] ?
@@ -147,14 +164,19 @@ module qp_table
     else rsp_valid_o <= req_valid_i;
   end
 
+  // the command port's copy, which contexts are read from too: what a command was answered stays
   logic [AttrW-1:0] cmd_mem[NumQp];
+  qp_attr_t read_q, cmd_rsp_q;
+  assign ctx_o = read_q;
+  assign cmd_rsp_o = cmd_rsp_valid_o ? read_q : cmd_rsp_q;
   always_ff @(posedge clk_i) begin
-    if (attr_we) cmd_mem[cmd_idx_i] <= attr_wdata;
-    if (cmd_valid_i) begin
-      cmd_rsp_o[AttrW-1:0] <= cmd_mem[cmd_idx_i];
-      cmd_rsp_o.state <= chg_old;
-      cmd_rsp_ok_o <= cmd_ok;
+    if (attr_we) cmd_mem[chg_idx] <= attr_wdata;
+    if (cmd_valid_i || ctx_valid_i) begin
+      read_q[AttrW-1:0] <= cmd_mem[chg_idx];
+      read_q.state <= chg_old;
     end
+    if (cmd_valid_i) cmd_rsp_ok_o <= cmd_ok;
+    if (cmd_rsp_valid_o) cmd_rsp_q <= read_q;
     if (!rst_ni) cmd_rsp_valid_o <= 1'b0;
     else cmd_rsp_valid_o <= cmd_valid_i;
   end
@@ -210,6 +232,9 @@ module qp_table
       if (pend_cnt_q != 0 && scan_bits == '0) scan_q <= scan_q + 1'b1;
     end
   end
+
+  assign busy_o = pend_q[grp(probe_qp_i)][bit_of(probe_qp_i)] || (errev_valid_o && errev_idx_o == probe_qp_i);
+  assign dirty_o = dirty_q[probe_qp_i];
 
   // ---- drain ------------------------------------------------------------------------------------
   logic drain_q, held_q;

@@ -30,6 +30,9 @@ module ack_queue
   output logic out_valid_o,
   input  logic out_ready_i,
   output ack_t out_o,
+  // something of this slot waits, or passes (docs/qp-cache.md)
+  input  qp_idx_t probe_qp_i,
+  output logic busy_o,
   output logic idle_o,
   input  logic drain_i,
   output logic drain_done_o
@@ -101,6 +104,7 @@ module ack_queue
     qp: out_qp_q, psn: out_body.psn, msn: out_body.msn, syndrome: out_body.syndrome
   };
   assign idle_o = !in_q && !fifo_valid && !out_v_q;
+  assign busy_o = pending_q[probe_qp_i] || (in_q && ack_q.qp == probe_qp_i) || (out_v_q && out_qp_q == probe_qp_i);
 
   always_ff @(posedge clk_i) begin
     if (!rst_ni) begin

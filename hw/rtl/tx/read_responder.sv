@@ -15,6 +15,9 @@
 // responses of a QP, which an acknowledge must not overtake, have not left yet: a response has left when the egress has
 // taken its packet (nothing stores packets between here and there).
 //
+// Context of a slot (docs/qp-cache.md): ctx_* reads or, with ctx_load_i, writes it in one cycle, or (ctx_word_i) the value of one atomic, while busy_o
+// is 0 for it; ctx_o and ctx_value_o come one cycle later. Its queue is empty then, so three numbers are one.
+//
 // Throughput: a turn per 5 cycles, a packet with its fragment per cycle. Latency: from a request to its first packet 7
 // cycles with ports that answer in one. Back-pressure: pkt and frag are single registers; a request is taken unless
 // the queue's memory is busy with the end of a turn, or a duplicate atomic is looked for (up to 10 cycles).
@@ -75,6 +78,19 @@ module read_responder
   output logic        qp_err_access_o,   // after a remote access violation
   output logic        ev_nak_access_o,
   output logic        ev_nak_op_o,
+  // contexts
+  input  qp_idx_t     probe_qp_i,
+  output logic        busy_o,        // something of probe_qp_i is under way
+  input  logic        ctx_valid_i,
+  output logic        ctx_ready_o,
+  input  logic        ctx_load_i,
+  input  logic        ctx_word_i,
+  input  qp_idx_t     ctx_qp_i,
+  input  rsp_keep_t   ctx_i,
+  output rsp_keep_t   ctx_o,
+  input  logic [2:0]  ctx_at_i,      // number of the value
+  input  rsp_value_t  ctx_value_i,
+  output rsp_value_t  ctx_value_o,
   output logic        idle_o,
   input  logic        drain_i,
   output logic        drain_done_o
@@ -169,14 +185,20 @@ module read_responder
     rkey: job_i.rkey,
     len: job_i.len
   };
+  logic cache_look, ctx_fire;
+  assign cache_look = in_q == WaitCache || (job_valid_i && in_dup);
   assign kept_we = in_take && job_i.kind == RspAtomic && !job_i.dup;
 
   rnic_ram #(.Width(24 + 64), .Depth(NumQp * CacheSlots)) u_cache (
     .clk_i,
-    .we_i(kept_we), .waddr_i({job_i.qp, kept_in[CacheW-1:0]}), .wdata_i({job_i.psn, job_i.va}),
-    .re_i(in_q == WaitCache || (job_valid_i && in_dup)), .raddr_i({job_i.qp, in_q == WaitJob ? kept_in[CacheW-1:0] - CacheW'(1) : at_q}),
+    .we_i(kept_we || (ctx_fire && ctx_word_i && ctx_load_i)),
+    .waddr_i(kept_we ? {job_i.qp, kept_in[CacheW-1:0]} : {ctx_qp_i, ctx_at_i}),
+    .wdata_i(kept_we ? {job_i.psn, job_i.va} : ctx_value_i),
+    .re_i(cache_look || (ctx_fire && ctx_word_i)),
+    .raddr_i(cache_look ? {job_i.qp, in_q == WaitJob ? kept_in[CacheW-1:0] - CacheW'(1) : at_q} : {ctx_qp_i, ctx_at_i}),
     .rdata_o({cache_psn, cache_value})
   );
+  assign ctx_value_o = {cache_psn, cache_value};
 
   always_ff @(posedge clk_i) begin
     if (!rst_ni) begin
@@ -370,6 +392,15 @@ module read_responder
     end
   end
 
+  // ---- contexts ---------------------------------------------------------------------------------
+  logic left_we, ctx_load;
+  assign left_we = flush_fire || (pkt_v_q && pkt_ready_i && pkt_end_q);
+  assign ctx_ready_o = !clearing && (ctx_word_i ? !kept_we && !cache_look : !in_take && !retire && !left_we);
+  assign ctx_fire = ctx_valid_i && ctx_ready_o;
+  assign ctx_load = ctx_fire && ctx_load_i && !ctx_word_i;
+  always_ff @(posedge clk_i)
+    if (ctx_fire) ctx_o <= '{done: head[ctx_qp_i], kept: kept[ctx_qp_i], dead: dead_q[ctx_qp_i]};
+
   always_ff @(posedge clk_i) begin
     if (!rst_ni) begin
       clear_q <= '0;
@@ -381,14 +412,18 @@ module read_responder
     end
     if (clearing) tail[clear_q[QpIdxW-1:0]] <= '0;
     else if (in_store) tail[job_i.qp] <= job_i.slot + 1'b1;
+    else if (ctx_load) tail[ctx_qp_i] <= ctx_i.done.done;
     if (clearing) head[clear_q[QpIdxW-1:0]] <= '0;
     else if (retire) head[qp_q] <= '{done: retire_to, fresh: head[qp_q].fresh + rsp_slot_t'(item_q.fresh)};
+    else if (ctx_load) head[ctx_qp_i] <= ctx_i.done;
     if (clearing) left[clear_q[QpIdxW-1:0]] <= '0;
     else if (flush_fire) left[qp_q] <= retire_to;
     else if (pkt_v_q && pkt_ready_i && pkt_end_q) left[pkt_q.qp] <= rsp_slot_t'(pkt_q.wqe) + 1'b1;
+    else if (ctx_load) left[ctx_qp_i] <= ctx_i.done.done;
     if (clearing) kept[clear_q[QpIdxW-1:0]] <= '0;
     else if (in_take && job_i.kind == RspInit) kept[job_i.qp] <= '0;
     else if (kept_we) kept[job_i.qp] <= kept_in == '1 ? 4'(CacheSlots) : kept_in + 4'd1;
+    else if (ctx_load) kept[ctx_qp_i] <= ctx_i.kept;
   end
 
   // ---- packets ------------------------------------------------------------------------------------
@@ -484,6 +519,7 @@ module read_responder
       ev_nak_access_o <= 1'b0;
       ev_nak_op_o <= err_new;
       if (in_take && job_i.kind == RspInit) dead_q[job_i.qp] <= 1'b0;
+      if (ctx_load) dead_q[ctx_qp_i] <= ctx_i.dead;
       // the request did not complete: its MSN is not counted
       if (err_new) begin
         qp_err_access_q <= 1'b0;
@@ -501,6 +537,10 @@ module read_responder
       end
     end
   end
+
+  // ---- what is under way of a QP: the rest of a packet is with its takers --------------------------
+  assign busy_o = tail[probe_qp_i] != left[probe_qp_i] || listed_q[probe_qp_i] ||
+                  ((nak_v_q || qp_err_v_q) && nak_q.qp == probe_qp_i);
 
   // ---- drain ------------------------------------------------------------------------------------
   // Every QP with work at the rise has had a turn, then what was being cut and offered has left.
