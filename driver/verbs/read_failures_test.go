@@ -200,6 +200,28 @@ func TestReadResponseWhosePayloadFails(t *testing.T) {
 	})
 }
 
+// TestWriteWhoseMemoryFailsBehindReads: the responder cannot write; the READs before that are answered all the same.
+func TestWriteWhoseMemoryFailsBehindReads(t *testing.T) {
+	forWidths(t, func(t *testing.T, width int) {
+		f := newReadFailure(t, width)
+		victim, err := f.p.Hosts[1].PD.AllocMR(4096, mrAll)
+		require.NoError(t, err)
+		iova, n := victim.IOVA()
+		f.p.Sim.NIC[1].ErrorRange(iova, iova+uint64(n), false, true)
+		f.read(f.by, f.near, f.far)
+		f.read(f.a, f.local, f.remote)
+		for i := range 2 {
+			_, err := f.a.PostSend(verbs.SendWR{WRID: uint64(rfReads + i), Opcode: verbs.OpRDMAWrite, SGEs: []verbs.SGE{f.near.SGE(0, 64)},
+				RemoteAddr: victim.Addr(), RKey: victim.RKey()})
+			require.NoError(t, err)
+		}
+		require.Equal(t, rfReads, f.fails(rfReads+2, verbs.StatusRemoteOpErr))
+		f.responderFailed()
+		require.NotZero(t, verbs.Counter(f.p.Hosts[1].Dev, regs.AXIWriteErrorsOffset))
+		f.unharmed()
+	})
+}
+
 // TestAtomicWhoseMemoryFails: the responder can read the operand not, or not write the sum.
 func TestAtomicWhoseMemoryFails(t *testing.T) {
 	forWidths(t, func(t *testing.T, width int) {

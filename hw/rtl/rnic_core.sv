@@ -476,9 +476,10 @@ module rnic_core
   logic [63:0] at_value;
   logic        rspjob_valid, rspjob_ready;
   rsp_job_t    rspjob;
-  logic        rspnak_valid, rspnak_ready, hold, ev_rsp_nak_access, ev_rsp_nak_op;
+  logic        rspnak_valid, rspnak_ready, ev_rsp_nak_access, ev_rsp_nak_op;
   ack_t        rspnak;
-  qp_idx_t     hold_qp;
+  qp_idx_t [1:0] hold_qp;
+  logic [1:0]  hold;
 
   grh_insert #(.DataW(DataW)) u_grh_insert (
     .clk_i, .rst_ni(core_rst_n),
@@ -504,7 +505,7 @@ module rnic_core
     .ack_valid_o(ackin_valid), .ack_o(ackin),
     .atomic_valid_o(at_valid), .atomic_ready_i(at_ready), .atomic_o(at),
     .atomic_done_i(at_done), .atomic_err_i(at_err), .atomic_value_i(at_value),
-    .rsp_valid_o(rspjob_valid), .rsp_ready_i(rspjob_ready), .rsp_o(rspjob),
+    .hold_qp_o(hold_qp[1]), .hold_i(hold[1]), .rsp_valid_o(rspjob_valid), .rsp_ready_i(rspjob_ready), .rsp_o(rspjob),
     .ackrx_valid_o(wrack_valid), .ackrx_ready_i(wrack_ready), .ackrx_o(wrack),
     .sq_flush_valid_o(sq_flush_valid), .sq_flush_ready_i(sq_flush_ready), .sq_flush_idx_o(sq_flush_idx),
     .cqe_valid_o(rx_cqe_valid), .cqe_ready_i(rx_cqe_ready), .cqe_o(rx_cqe),
@@ -539,7 +540,7 @@ module rnic_core
     .clk_i, .rst_ni(core_rst_n),
     .in_valid_i(ackin_valid), .in_i(ackin),
     .nak_valid_i(rspnak_valid), .nak_ready_o(rspnak_ready), .nak_i(rspnak),
-    .hold_qp_o(hold_qp), .hold_i(hold),
+    .hold_qp_o(hold_qp[0]), .hold_i(hold[0]),
     .out_valid_o(ackq_valid), .out_ready_i(ackin_ready), .out_o(ackq),
     .probe_qp_i('0), .busy_o(),            
     .idle_o(block_idle[4]), .drain_i(drain), .drain_done_o(drain_done[4])

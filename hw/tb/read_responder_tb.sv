@@ -13,7 +13,7 @@ module read_responder_tb
   logic clk = 0, rst_n = 0;
   always #1 clk = !clk;
 
-  logic job_valid = 0, job_ready, done_valid, hold, qp_req_valid, qp_req_ready = 0, qp_rsp_valid = 0;
+  logic job_valid = 0, job_ready, done_valid, hold, hold_other, qp_req_valid, qp_req_ready = 0, qp_rsp_valid = 0;
   logic mr_req_valid, mr_req_ready = 0, mr_rsp_valid = 0, pkt_valid, pkt_ready = 0, frag_valid, frag_ready = 0;
   logic err_valid = 0, err_ready, nak_valid, nak_ready = 0, qp_err_valid, qp_err_ready = 0, qp_err_access;
   logic ev_nak_access, ev_nak_op, idle, drain = 0, drain_done;
@@ -41,7 +41,7 @@ module read_responder_tb
     .clk_i(clk), .rst_ni(rst_n),
     .job_valid_i(job_valid && !(moving && job.qp == move_qp)), .job_ready_o(job_ready_d), .job_i(job_d),
     .done_qp_i(slot_of[done_qp]), .done_valid_o(done_valid), .done_o(done), .done_left_o(done_left),
-    .hold_qp_i(slot_of[hold_qp]), .hold_o(hold),
+    .hold_qp_i({slot_of[done_qp], slot_of[hold_qp]}), .hold_o({hold_other, hold}),
     .qp_req_valid_o(qp_req_valid), .qp_req_ready_i(qp_req_ready), .qp_req_idx_o(qp_req_slot),
     .qp_rsp_valid_i(qp_rsp_valid), .qp_rsp_i(qp_rsp),
     .mr_req_valid_o(mr_req_valid), .mr_req_ready_i(mr_req_ready), .mr_req_idx_o(mr_req_idx),
@@ -392,6 +392,7 @@ module read_responder_tb
       if (qp_req_valid && qp_req_ready) qp_pend.push_back(qp_req_idx);
       if (mr_req_valid && mr_req_ready) mr_pend.push_back(mr_req_idx);
       if (want[hold_qp].size() != 0 && !stopped[hold_qp] && !expect_nak[hold_qp] && !hold) $fatal(1, "QP %0d: not held, %0d packets to come, tail %0d left %0d head %0d", hold_qp, want[hold_qp].size(), dut.tail[hold_qp], dut.left[hold_qp], dut.head[hold_qp].done);
+      if (!look && want[done_qp].size() != 0 && !stopped[done_qp] && !expect_nak[done_qp] && !hold_other) $fatal(1, "QP %0d: not held at the other port", done_qp);
       if (!look && want[done_qp].size() != 0 && !stopped[done_qp] && !expect_nak[done_qp] && done_left == rsp_slot_t'(issued[done_qp]))
         $fatal(1, "QP %0d: all is said to have left, %0d packets to come", done_qp, want[done_qp].size());
       if (pkt_valid && pkt_ready) begin
@@ -489,7 +490,7 @@ module read_responder_tb
       if (expect_nak[sq] || expect_err[sq]) $fatal(1, "%s: QP %0d: NAK %0d, error %0d missing", what, sq, expect_nak[sq], expect_err[sq]);
       if (done.done != rsp_slot_t'(issued[sq])) $fatal(1, "%s: QP %0d: %0d of %0d left the queue", what, sq, done.done, rsp_slot_t'(issued[sq]));
       if (done.fresh != rsp_slot_t'(fresh[sq])) $fatal(1, "%s: QP %0d: %0d first executions, want %0d", what, sq, done.fresh, rsp_slot_t'(fresh[sq]));
-      if (hold || done_left != done.done) $fatal(1, "%s: QP %0d is held for nothing", what, sq);
+      if (hold || hold_other || done_left != done.done) $fatal(1, "%s: QP %0d is held for nothing", what, sq);
     end
     look = 0;
     if (want_frag.size() != 0 || seen_frag.size() != 0) $fatal(1, "%s: %0d fragments missing, %0d too many", what, want_frag.size(), seen_frag.size());

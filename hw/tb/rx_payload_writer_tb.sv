@@ -42,7 +42,11 @@ module rx_payload_writer_tb
   cqe_ev_t cqe;
   logic bar_done, sq_flush_valid, sq_flush_ready = 0;
   qp_idx_t sq_flush_idx;
-  qp_idx_t qp_err_idx;
+  qp_idx_t qp_err_idx, hold_qp;
+  // slots with responses that have not left; in the cycle before
+  bit [NumQp-1:0] held = '0, held_before = '0;
+  bit err_before = 0;
+  int held_back = 0;
   logic ev_bytes_valid, ev_message, ev_axi_err, ev_nak_op, ev_stall, drain = 0, drain_done, idle;
   logic [12:0] ev_bytes;
 
@@ -58,7 +62,7 @@ module rx_payload_writer_tb
     .clk_i(clk), .rst_ni(rst_n),
     .wr_valid_i(wr_valid && !(moving && wr.qp == move_qp)), .wr_ready_o(wr_ready_d), .wr_i(wr_d), .rd_i(rd),
     .atomic_valid_o(at_valid), .atomic_ready_i(at_ready), .atomic_o(at), .atomic_done_i(at_done), .atomic_err_i(at_err),
-    .atomic_value_i(at_value), .rsp_valid_o(rsp_valid), .rsp_ready_i(rsp_ready), .rsp_o(rsp_d),
+    .atomic_value_i(at_value), .hold_qp_o(hold_qp), .hold_i(held[hold_qp]), .rsp_valid_o(rsp_valid), .rsp_ready_i(rsp_ready), .rsp_o(rsp_d),
     .pl_valid_i(pl_valid), .pl_ready_o(pl_ready), .pl_data_i(pl_data), .pl_off_i(pl_off),
     .pl_cnt_i(pl_cnt), .pl_last_i(pl_last),
     .aw_valid_o(aw_valid), .aw_ready_i(aw_ready), .aw_addr_o(aw_addr), .aw_len_o(aw_len),
@@ -498,6 +502,8 @@ module rx_payload_writer_tb
         at_err = at_fail.pop_front();
       end
       if (at_wait != 0) at_wait--;
+      if (go(70)) held[$urandom() % NumQp] = 0;
+      if (go(90)) held[hold_qp] = !go(50);
       ackrx_ready = go(stall);
       sq_flush_ready = go(stall);
     end
@@ -636,6 +642,10 @@ module rx_payload_writer_tb
         void'(sqf_b.pop_front());
         void'(sqf_reqs.pop_front());
       end
+      if (qp_err_valid && !err_before && held_before[qp_err_slot]) $fatal(1, "QP %0d fails before its responses have left", qp_err_idx);
+      err_before = qp_err_valid && !qp_err_ready;
+      held_before = held;
+      held_back += int'(dut.done && dut.err_new && held[hold_qp]);
       if (qp_err_valid && qp_err_ready) begin
         qp_errs_seen++;
         if (err_want.size() == 0 || qp_err_idx !== err_want[0]) begin
@@ -794,6 +804,7 @@ module rx_payload_writer_tb
     if (reqs_seen < 100 || values_seen < 50 || req_fails < 3) $fatal(1, "for the requester: corner not reached");
     if (sqfs_seen < 40) $fatal(1, "flushes: corner not reached");
     if (silent_seen == 0) $fatal(1, "no silent failure");
+    if (held_back < 10) $fatal(1, "no failure held back");
     $display("PASS %0d packets, %0d moves, %0d jobs, %0d atomics (%0d failed), %0d pieces, %0d CQEs, %0d bytes, %0d refused, %0d bursts open, %0d beats in %0d cycles",
              packets, n_moves, rsps, atomics, at_errs, pieces_made, cqes_seen, bytes_seen, naks_seen, max_outstanding, w_beats, l);
     $finish;

@@ -26,8 +26,8 @@
 //
 // A failed write or atomic (IBTA 9.7.5.2.4) gives a NAK remote operational error in place of the acknowledge
 // (but not for rx_write_t.silent) and puts the QP into ERR; nothing else is acknowledged on this QP until rx_write_t.init announces
-// its next connection. A failed atomic does so by way of the responder (RspError): the responses of requests before it
-// do not leave in ERR.
+// its next connection. The responses of requests before it do not leave in ERR: the packet of a failed write, and what is behind it,
+// waits until they have left (hold_i); a failed atomic goes by way of the responder (RspError).
 
 module rx_payload_writer
   import rnic_pkg::*;
@@ -76,6 +76,8 @@ module rx_payload_writer
   input  logic              atomic_done_i,
   input  logic              atomic_err_i,
   input  logic [63:0]       atomic_value_i,
+  output qp_idx_t           hold_qp_o,
+  input  logic              hold_i,         // responses of hold_qp_o have not left
   output logic              rsp_valid_o,
   input  logic              rsp_ready_i,
   output rsp_job_t          rsp_o,
@@ -397,7 +399,8 @@ module rx_payload_writer
     src: failed ? AckLocal : pend.src,
     fail: failed ? rnic_regs_pkg::WcStatusLocQpOpErr[3:0] : pend.fail
   };
-  assign pend_pop = done && !(err_new && err_v_q && !qp_err_ready_i) &&
+  assign hold_qp_o = pend.qp;
+  assign pend_pop = done && !(err_new && (hold_i || (err_v_q && !qp_err_ready_i))) &&
                     !cqe_wait && !req_wait && !(pend.flush && !sq_flush_ready_i) && !(for_rsp && !rsp_ready_i);
   assign atomic_valid_o = ready && run && !at_busy_q && !at_done_q;
   assign atomic_o = '{

@@ -39,9 +39,9 @@ module read_responder
   output logic        done_valid_o,
   output rsp_done_t   done_o,
   output rsp_slot_t   done_left_o,   // responses of requests before this have left
-  // responses to leave, for the acknowledge queue
-  input  qp_idx_t     hold_qp_i,
-  output logic        hold_o,
+  // responses to leave: for the acknowledge queue, and for failed writes
+  input  qp_idx_t [1:0] hold_qp_i,
+  output logic [1:0]    hold_o,
   // QP attributes, MRs
   output logic        qp_req_valid_o,
   input  logic        qp_req_ready_i,
@@ -129,7 +129,9 @@ module read_responder
   assign done_valid_o = !clearing;
   assign done_o = head[done_qp_i];
   assign done_left_o = left[done_qp_i];
-  assign hold_o = tail[hold_qp_i] != left[hold_qp_i];
+  for (genvar i = 0; i < 2; i++) begin : gen_hold
+    assign hold_o[i] = tail[hold_qp_i[i]] != left[hold_qp_i[i]];
+  end
 
   // ---- turns: control signals -------------------------------------------------------------------
   typedef enum logic [2:0] {
