@@ -145,7 +145,7 @@ var proofs = []proof{
 		claim: "slot of the QP, pins kept, saved what was used, not fetched while written, found if it exists (4 slots, 8 QPs, 2 ports)",
 		depth: 30,
 		reach: 45,
-		limit: 400 * time.Second,
+		limit: 1200 * time.Second,
 		mutants: []edit{
 			{"hw/rtl/qp/qp_cache.sv", "able[w] = !pinned[w] && lines", "able[w] = lines"},
 			{"hw/rtl/qp/qp_cache.sv", "state_q == StProbe && !probe_busy_i && !probe_stuck_i;", "state_q == StProbe && !probe_stuck_i;"},
