@@ -2,7 +2,8 @@
 //
 // read_table against a model that counts without wrapping: requests made, sent again, answered in parts, taken, lost and
 // asked for again, completed with and without a response, QPs cleared among the work of others. Every view is compared
-// and must stay until the next one, whatever happens meanwhile. The width does not matter here.
+// and must stay until the next one, whatever happens meanwhile. QPs change their slots: what is kept of one is read out, overwritten,
+// and loaded into another slot. The width does not matter here.
 
 module read_table_tb #(
   parameter int unsigned DataW = 64
@@ -24,8 +25,18 @@ module read_table_tb #(
   rd_view_t view;
   rd_update_t upd = '0;
 
+  logic rst_n = 0, load = 0, ctx_re = 0, ctx_we = 0;
+  rd_keep_t keep_in = '0, keep_out, moved;
+  logic [LogMaxRd-1:0] ctx_num = '0;
+  rd_entry_t ctx_in = '0, ctx_out, moved_entry[Max];
+  int mstep = 0, mq = -1, n_moves = 0;
+  bit reading = 0;
+  qp_idx_t to;
+
   read_table dut (
-    .clk_i(clk), .init_i(init), .init_qp_i(init_qp),
+    .load_i(load), .keep_i(keep_in), .keep_o(keep_out), .ctx_re_i(ctx_re), .ctx_we_i(ctx_we), .ctx_num_i(ctx_num),
+    .ctx_entry_i(ctx_in), .ctx_entry_o(ctx_out),
+    .clk_i(clk), .rst_ni(rst_n), .init_i(init), .init_qp_i(init_qp),
     .seg_qp_i(seg_qp), .seg_done_o(seg_done), .seg_we_i(seg_we), .seg_num_i(seg_num), .seg_entry_i(seg_entry),
     .cpl_qp_i(cpl_qp), .cpl_done_o(cpl_done), .cpl_pop_i(cpl_pop), .cpl_re_i(cpl_re), .cpl_num_i(cpl_num),
     .cpl_len_o(cpl_len),
@@ -51,6 +62,8 @@ module read_table_tb #(
   int q, k, r;
   logic [2:0] wait_upd = 0;
   initial begin
+    repeat (2) @(negedge clk);
+    rst_n = 1;
     // what the requester does after reset
     for (int i = 0; i < 256; i++) begin
       @(negedge clk);
@@ -71,14 +84,18 @@ module read_table_tb #(
         if (view.incomplete != want.incomplete || view.waiting != want.waiting || view.max_psn != want.max_psn || view.gap != want.gap)
           $fatal(1, "view of QP %0d: %p, want %p", v, view, want);
         if (want.waiting && (view.entry != want.entry || view.psn != want.psn))
-          $fatal(1, "view of QP %0d, entry %0d:\n got %p\nwant %p", v, v_num, view, want);
+          $fatal(1, "view of QP %0d, entry %0d: base %h last %h len %h psn %h, want %h %h %h %h; moving %0d step %0d", v, v_num, view.entry.base, view.entry.last, view.entry.len, view.psn, want.entry.base, want.entry.last, want.entry.len, want.psn, mq, mstep);
       end
       if (len_valid && cpl_len != want_len) $fatal(1, "length %0d, want %0d", cpl_len, want_len);
+      if (reading) moved_entry[mstep-2] = ctx_out;
+      reading = 0;
+      if (mstep == 10) moved = keep_out;
+      load = 0; ctx_re = 0; ctx_we = 0;
       init = 0; seg_we = 0; cpl_pop = 0; cpl_re = 0; rx_re = 0; upd_valid = 0;
 
       // receive side: read, wait, report or not
       if (v < 0 && ($urandom() % 3) != 0) begin
-        v = int'($urandom() % N);
+        do v = int'($urandom() % N); while (v == mq);
         rx_re = 1;
         rx_qp = qidx[v];
         max_psn = 24'($urandom());
@@ -137,7 +154,25 @@ module read_table_tb #(
         end
       end
 
-      if (($urandom() % 200) == 0) begin
+      // moves: read the entries and the rest, overwrite all, load all into a slot that nobody has
+      if (mstep == 0 && $urandom() % 20 == 0) begin
+        mq = int'($urandom() % N);
+        do to = 8'($urandom()); while (qn(to) >= 0);
+        mstep = mq != v && !(upd_valid && upd.qp == qidx[mq]);
+        if (mstep == 0) mq = -1;
+      end else if (mstep == 28) begin
+        qidx[mq] = to;
+        n_moves++;
+        mq = -1;
+        mstep = 0;
+      end
+      if (mstep != 0) init_qp = mstep < 19 ? qidx[mq] : to;
+      if (mstep inside {18, 27}) begin
+        load = 1;
+        keep_in = mstep == 27 ? moved : rd_keep_t'({$urandom(), $urandom()});
+        mstep++;
+      end
+      if (mstep == 0 && ($urandom() % 200) == 0) begin
         // nothing else changes state in this cycle, but for a report on another QP
         q = int'($urandom() % N);
         if (q != v && !(upd_valid && upd.qp == qidx[q])) begin
@@ -149,9 +184,9 @@ module read_table_tb #(
           made[q] = 0; taken[q] = 0; done[q] = 0; part[q] = 0; gap[q] = 0; psn[q] = '0; open[q] = 0;
         end
       end
-      if (!init) begin
+      if (!init && !load) begin
         // segmenter: a new request, or one sent again
-        q = int'($urandom() % N);
+        do q = int'($urandom() % N); while (q == mq);
         if (($urandom() % 3) == 0) begin
           if (made[q] - done[q] < Max && ($urandom() % 3) != 0) begin
             k = made[q];
@@ -172,10 +207,11 @@ module read_table_tb #(
           seg_qp = qidx[q];
           seg_num = rd_num_t'(k);
         end else begin
-          seg_qp = qidx[$urandom() % N];
+          do q = int'($urandom() % N); while (q == mq);
+          seg_qp = qidx[q];
         end
         // completer
-        q = int'($urandom() % N);
+        do q = int'($urandom() % N); while (q == mq);
         cpl_qp = qidx[q];
         if (done[q] < made[q] && (done[q] < taken[q] ? ($urandom() % 4) == 0 : ($urandom() % 400) == 0 && done[q] - taken[q] < Max - 1) &&
             !(seg_we && seg_qp == cpl_qp)) begin
@@ -183,8 +219,9 @@ module read_table_tb #(
           done[q]++;
         end
       end else begin
-        seg_qp = qidx[(q + 1) % N];
-        cpl_qp = qidx[(q + 2) % N];
+        do q = int'($urandom() % N); while (q == mq);
+        seg_qp = qidx[q];
+        cpl_qp = qidx[q];
       end
       len_valid = 0;
       q = qn(cpl_qp);
@@ -195,13 +232,28 @@ module read_table_tb #(
         want_len = entry[q][k % 256].len;
         len_valid = 1;
       end
+      if (mstep inside {[1:8]} && !rx_re) begin
+        ctx_re = 1;
+        ctx_num = LogMaxRd'(mstep - 1);
+        reading = 1;
+        mstep++;
+      end else if (mstep == 9) begin
+        mstep++;
+      end else if (mstep > 9 && mstep != 28 && !(mstep inside {18, 27}) && !load && !seg_we) begin
+        ctx_we = 1;
+        ctx_num = LogMaxRd'((mstep - 10) % 9);
+        ctx_in = moved_entry[ctx_num];
+        if (mstep < 18) ctx_in = ~ctx_in;
+        mstep++;
+      end
       // the model moves now, the block at the edge: look-ups are compared behind it
     end
+    if (n_moves < 1000) $fatal(1, "%0d moves", n_moves);
     if (n_views < 10000 || full < 100 || wraps < 100 || middle < 100 || again < 1000 || gaps < 1000 || regot < 1000 || passed < 100 ||
         beside < 10 || inits < 100 || lasts < 1000 || num_wraps < 10 || old_view < 10)
       $fatal(1, "corners: %0d views, %0d full, %0d PSN wraps, %0d in the middle, %0d again, %0d gaps, %0d closed, %0d passed, %0d beside, %0d cleared, %0d last, %0d wraps, %0d old",
              n_views, full, wraps, middle, again, gaps, regot, passed, beside, inits, lasts, num_wraps, old_view);
-    $display("PASS %0d views, %0d responses that end a request, %0d passed over", n_views, lasts, passed);
+    $display("PASS %0d moves, %0d views, %0d responses that end a request, %0d passed over", n_moves, n_views, lasts, passed);
     $finish;
   end
   function automatic int qn(input qp_idx_t i);

@@ -5,7 +5,8 @@
 // once, in order, with the content of its slot: answered or flushed; nothing may be read outside a ring
 // or, after a drain, for a QP that was reset. Some QPs share two SRQs: the next WQE goes to whoever asks, its ring slot is
 // posted again at once, and the QP keeps it; SRQs have limits, and are destroyed and made anew. Credits are looked at and told at
-// random; after a QP's peer was told of none, the next receive is reported once.
+// random; after a QP's peer was told of none, the next receive is reported once. QPs change their slots: what is kept of one is read out,
+// overwritten, and loaded into another slot.
 
 module rq_cache_tb
   import rnic_pkg::*;
@@ -49,6 +50,13 @@ module rq_cache_tb
   logic [2:0] ev_wqe;
   logic ev_bad_db, ev_axi_err;
 
+  qp_idx_t probe_qp = '0, ctx_qp = '0;
+  logic slot_busy, ctx_valid = 0, ctx_ready, ctx_load = 0, ctx_word = 0;
+  rq_keep_t ctx_in = '0, ctx_out;
+  logic [1:0] ctx_at = '0;
+  rq_entry_t entry_in = '0, entry_out;
+  int moving = -1;
+
   rq_cache #(.DataW(DataW)) dut (
     .clk_i(clk), .rst_ni(rst_n),
     .db_valid_i(db_valid), .db_ready_o(db_ready), .db_srq_i(db_srq), .db_qpn_i(db_qpn), .db_pi_i(db_pi),
@@ -63,6 +71,8 @@ module rq_cache_tb
     .flush_valid_o(flush_valid), .flush_ready_i(flush_ready), .flush_o(flush),
     .adm_valid_i(adm_valid), .adm_ready_o(adm_ready), .adm_init_i(adm_init), .adm_qp_i(adm_qp),
     .adm_rsp_valid_o(adm_rsp_valid), .adm_rsp_o(adm_rsp),
+    .probe_qp_i(probe_qp), .busy_o(slot_busy), .ctx_valid_i(ctx_valid), .ctx_ready_o(ctx_ready), .ctx_load_i(ctx_load), .ctx_word_i(ctx_word),
+    .ctx_qp_i(ctx_qp), .ctx_i(ctx_in), .ctx_o(ctx_out), .ctx_at_i(ctx_at), .ctx_entry_i(entry_in), .ctx_entry_o(entry_out),
     .srq_cmd_valid_i(srq_valid), .srq_cmd_ready_o(srq_ready), .srq_cmd_op_i(srq_op),
     .srq_cmd_idx_i(srq_idx), .srq_cmd_attr_i(srq_attr), .srq_cmd_limit_i(srq_limit),
     .srq_cmd_rsp_valid_o(srq_rsp_valid), .srq_cmd_rsp_o(srq_rsp),
@@ -106,8 +116,9 @@ module rq_cache_tb
     return r == NQ ? 5 : 63;
   endfunction
 
-  function automatic int qp_of(int i);  // numbers apart from each other
-    return i * 21 + 3;
+  int place[NQ], num_of[NumQp];           // slot of a QP; QP of a slot, -1 none
+  function automatic int qp_of(int i);
+    return place[i];
   endfunction
   function automatic int stride(int i);
     return stride128[i] ? 128 : 64;
@@ -299,7 +310,8 @@ module rq_cache_tb
       req_busy = 0;
     end
     if (flush_valid && flush_ready) begin
-      fi = (int'(flush.qp) - 3) / 21;
+      fi = num_of[flush.qp];
+      if (fi < 0) $fatal(1, "flush of slot %0d", flush.qp);
       if (flush.credits) begin
         if (int'(flush.qp) != qp_of(fi) || fi >= NO || reports[fi] == 0 || flush.last_wqe) $fatal(1, "QP %0d: report of a receive", flush.qp);
         if (hw_pi[fi] == next[fi] && !open[fi] && !took[fi]) $fatal(1, "QP %0d: report, but nothing is posted", fi);
@@ -340,6 +352,7 @@ module rq_cache_tb
   int ci_tell, lo, hi;
   always @(negedge clk) begin
     ci_tell = int'($urandom() % NO);
+    if (ci_tell == moving) ci_tell = (ci_tell + 1) % NO;
     cr_qp = qp_idx_t'(qp_of(ci_tell));
     cr_tell = rst_n && tell_on && !resetting && !req_busy && $urandom() % 4 == 0 && state[ci_tell] inside {QpInit, QpRtr, QpRts, QpSqd};
   end
@@ -581,8 +594,76 @@ module rq_cache_tb
     if (!adm_rsp_valid) $fatal(1, "admin not answered");
   endtask
 
+  // a QP gets another slot
+  qp_idx_t m_from, m_to;
+  rq_keep_t m_keep;
+  rq_entry_t m_entry;
+  bit was_busy, ctx_taken;
+  int n_moves, n_mv_busy, n_mv_open, n_mv_held;
+  always @(posedge clk) begin
+    was_busy = slot_busy;
+    ctx_taken = ctx_valid && ctx_ready;
+  end
+  task automatic tick();
+    @(negedge clk);
+    if (req_taken) req_valid = 0;
+    if (err_taken) err_valid = 0;
+    if (db_taken) db_valid = 0;
+  endtask
+  task automatic access(bit load_it, bit word, qp_idx_t s, rq_keep_t keep, rq_entry_t e);
+    int n;
+    ctx_valid = 1;
+    ctx_load = load_it;
+    ctx_word = word;
+    ctx_qp = s;
+    ctx_at = 2'(m_keep.ci - 16'd1);
+    ctx_in = keep;
+    entry_in = e;
+    n = 0;
+    do begin
+      tick();
+      n++;
+      if (n > 1000) $fatal(1, "context is not taken");
+    end while (!ctx_taken);
+    ctx_valid = 0;
+  endtask
+  task automatic move(int i);
+    m_from = qp_idx_t'(place[i]);
+    if (!(db_valid && !db_srq && db_qpn == QpnBase + 24'(m_from)) && !(err_valid && err_idx == m_from) && !(req_busy && rq_i == i)) begin
+      moving = i;
+      probe_qp = m_from;
+      tick();
+      n_mv_busy += int'(was_busy);
+      if (!was_busy) begin
+        do m_to = qp_idx_t'($urandom()); while (num_of[m_to] >= 0);
+        access(0, 0, m_from, '0, '0);
+        m_keep = ctx_out;
+        m_keep.srq = i >= NO;
+        access(0, 1, m_from, '0, '0);
+        m_entry = entry_out;
+        num_of[m_from] = -1;   // the slot is nobody's, and asked for no attributes
+        place[i] = -1;
+        access(1, 0, m_from, ~m_keep, '0);
+        access(1, 1, m_from, '0, ~m_entry);
+        access(1, 1, m_to, '0, i >= NO ? m_entry : ~m_entry);
+        access(1, 0, m_to, m_keep, '0);
+        num_of[m_to] = i;
+        place[i] = int'(m_to);
+        n_moves++;
+        n_mv_open += int'(m_keep.open && i < NO);
+        n_mv_held += int'(m_keep.open && i >= NO);
+      end
+      moving = -1;
+    end
+  endtask
+
   int cycles = 90000, first;
   initial begin
+    for (int i = 0; i < int'(NumQp); i++) num_of[i] = -1;
+    for (int i = 0; i < NQ; i++) begin
+      place[i] = i * 21 + 3;
+      num_of[place[i]] = i;
+    end
     for (int i = 0; i < NR; i++) begin
       fresh_qp(i);
       if (i < NQ) state[i] = QpReset;
@@ -601,6 +682,7 @@ module rq_cache_tb
       doorbell_step();
       request_step((n / 5000) % 2 == 0 ? 60 : 5);
       fail_step();
+      if ($urandom() % 8 == 0) move(int'($urandom() % NQ));
       if ($urandom() % 100 == 0) begin
         q0 = NQ + int'($urandom() % 2);
         if (limit[q0] == 0) begin
@@ -660,6 +742,7 @@ module rq_cache_tb
       administer(i, 0);
       if (i < NO && adm_rsp.pi != 16'(hw_pi[i]) || i < NO && adm_rsp.ci != 16'(next[i]) || adm_rsp.open) $fatal(1, "QP %0d: query %p", i, adm_rsp);
     end
+    if (n_moves < 500 || n_mv_open < 30 || n_mv_held < 30 || n_mv_busy < 100) $fatal(1, "moves: %0d, %0d open, %0d held, %0d busy", n_moves, n_mv_open, n_mv_held, n_mv_busy);
     if (n_bad_db != want_bad_db) $fatal(1, "%0d bad doorbells, want %0d", n_bad_db, want_bad_db);
     if (n_ok < 1000 || n_multi < 300 || n_again < 50 || n_bad < 50 || n_none < 100 || n_gone < 20 || n_flush < 200 ||
         n_reset < 20 || n_err < 10 || n_rd_err < 10 || want_bad_db < 50 || n_shared < 500 || n_held < 150 ||
@@ -669,8 +752,8 @@ module rq_cache_tb
       $fatal(1, "corner not reached: ok %0d multi %0d bad %0d none %0d gone %0d flush %0d reset %0d err %0d rd %0d db %0d",
              n_ok, n_multi, n_bad, n_none, n_gone, n_flush, n_reset, n_err, n_rd_err, want_bad_db);
     end
-    $display("PASS %0d times told (%0d none), %0d reports; %0d WQEs (%0d of SRQs, %0d times held), %0d limits, %0d times last, %0d malformed, %0d times none, %0d flushed, %0d reads (%0d open), %0d resets, slowest answer %0d",
-             n_tell, n_tell_none, n_report, n_ok, n_shared, n_held, n_lim, n_last, n_bad, n_none, n_flush, n_read, max_open, n_reset, slow);
+    $display("PASS %0d moves (%0d with an open WQE, %0d with one of an SRQ), %0d times told (%0d none), %0d reports; %0d WQEs (%0d of SRQs, %0d times held), %0d limits, %0d times last, %0d malformed, %0d times none, %0d flushed, %0d reads (%0d open), %0d resets, slowest answer %0d",
+             n_moves, n_mv_open, n_mv_held, n_tell, n_tell_none, n_report, n_ok, n_shared, n_held, n_lim, n_last, n_bad, n_none, n_flush, n_read, max_open, n_reset, slow);
     $finish;
   end
 endmodule

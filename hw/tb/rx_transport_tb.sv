@@ -66,9 +66,14 @@ module rx_transport_tb
   int sq_flush_behind[$], made_at[$], wr_done = 0, n_sq_flush = 0;
   bit sq_flush_taken = 0;
   bit bar_taken = 0, timed = 0;  // timed: throughput or drain is being measured
+  bit moving = 0;
+  logic meta_held, flush_held, adm_held, meta_ready_d, flush_ready_d, adm_ready_d, slot_busy, ctx_valid = 0, ctx_ready, ctx_load = 0;
+  qp_idx_t mv_qp = '0, probe_qp = '0, ctx_qp = '0;
+  rsp_state_t ctx_in = '0, ctx_out;
+
   rx_transport dut (
     .clk_i(clk), .rst_ni(rst_n), .coalesce_i(coalesce),
-    .meta_valid_i(meta_valid), .meta_ready_o(meta_ready), .meta_i(meta),
+    .meta_valid_i(meta_valid && !meta_held), .meta_ready_o(meta_ready_d), .meta_i(meta),
     .gsi_valid_i(gsi_valid), .gsi_idx_i(gsi_idx), .raw_valid_i(raw_valid), .raw_idx_i(raw_idx),
     .pcmd_valid_o(pcmd_valid), .pcmd_ready_i(pcmd_ready), .pcmd_o(pcmd),
     .grh_valid_o(grh_valid), .grh_ready_i(grh_ready), .grh_o(grh),
@@ -78,7 +83,7 @@ module rx_transport_tb
     .mr_rsp_valid_i(mr_rsp_valid), .mr_rsp_i(mr_rsp),
     .rq_req_valid_o(rq_req_valid), .rq_req_ready_i(rq_req_ready), .rq_req_o(rq_req),
     .rq_rsp_valid_i(rq_rsp_valid), .rq_rsp_i(rq_rsp),
-    .flush_valid_i(flush_valid), .flush_ready_o(flush_ready), .flush_i(flush),
+    .flush_valid_i(flush_valid && !flush_held), .flush_ready_o(flush_ready_d), .flush_i(flush),
     .cr_qp_o(cr_qp), .cr_tell_o(cr_tell), .cr_code_i(cr_code), .ev_credit_update_o(ev_update),
     .rq_adm_valid_o(rq_adm_valid), .rq_adm_ready_i(rq_adm_ready), .rq_adm_init_o(rq_adm_init),
     .rq_adm_qp_o(rq_adm_qp), .rq_adm_rsp_valid_i(rq_adm_rsp_valid), .rq_adm_rsp_i(rq_adm_rsp),
@@ -89,7 +94,9 @@ module rx_transport_tb
     .sq_flush_valid_i(sq_flush_valid), .sq_flush_ready_o(sq_flush_ready), .sq_flush_idx_i(sq_flush_idx),
     .ackrx_valid_o(ackrx_valid), .ackrx_ready_i(ackrx_ready), .ackrx_o(ackrx),
     .qp_err_valid_o(err_valid), .qp_err_ready_i(err_ready), .qp_err_idx_o(err_idx),
-    .adm_valid_i(adm_valid), .adm_ready_o(adm_ready), .adm_i(adm),
+    .adm_valid_i(adm_valid && !adm_held), .adm_ready_o(adm_ready_d), .adm_i(adm),
+    .probe_qp_i(probe_qp), .busy_o(slot_busy), .ctx_valid_i(ctx_valid), .ctx_ready_o(ctx_ready), .ctx_load_i(ctx_load), .ctx_qp_i(ctx_qp),
+    .ctx_i(ctx_in), .ctx_o(ctx_out),
     .adm_rsp_valid_o(adm_rsp_valid), .adm_rsp_o(adm_rsp),
     .drain_i(drain), .drain_done_o(drain_done), .idle_o(idle),
     .rt_re_o(rd_re), .rt_qp_o(rd_qp), .rt_view_i(rd_view),
@@ -98,6 +105,69 @@ module rx_transport_tb
     .ev_drop_valid_o(ev_valid), .ev_drop_o(ev), .ev_rnr_o(ev_rnr),
     .ev_read_o(ev_read), .ev_atomic_o(ev_atomic)
   );
+
+  // ---- moves: the state of a QP with nothing under way is read, loaded into a slot that nobody uses, overwritten, and brought back.
+  // What comes for the QP waits meanwhile. Random numbers of its own, so that the rest is what it would be without.
+  localparam qp_idx_t Spare = qp_idx_t'(253);
+  function automatic qp_idx_t for_qp(rx_meta_t m);
+    return m.raw ? raw_idx : m.dest_qp == 24'd1 ? gsi_idx : qpn_to_idx(m.dest_qp);
+  endfunction
+  assign meta_held = moving && for_qp(meta) == mv_qp;
+  assign flush_held = moving && flush.qp == mv_qp;
+  assign adm_held = moving && adm.qp == mv_qp;
+  assign meta_ready = meta_ready_d && !meta_held;
+  assign flush_ready = flush_ready_d && !flush_held;
+  assign adm_ready = adm_ready_d && !adm_held;
+  bit mv_took, mv_busy;
+  int n_moves, n_mv_busy;
+  logic [31:0] mv_rand = 32'h1234_5678;
+  rsp_state_t mv_state;
+  function automatic logic [31:0] mv_next(logic [31:0] v);
+    v = v ^ (v << 13);
+    v = v ^ (v >> 17);
+    return v ^ (v << 5);
+  endfunction
+  task automatic access(bit load, qp_idx_t slot);
+    ctx_valid = 1;
+    ctx_load = load;
+    ctx_qp = slot;
+    do begin
+      @(posedge clk);
+      mv_took = ctx_ready;
+      @(negedge clk);
+    end while (!mv_took);
+    ctx_valid = 0;
+  endtask
+  initial forever begin
+    @(negedge clk);
+    mv_rand = mv_next(mv_rand);
+    if (rst_n && !timed && mv_rand[1:0] == 0) begin
+      mv_qp = mv_rand[8] ? 8'd5 : qp_idx_t'(31 * (mv_rand[31:16] % 8));
+      if (!(meta_valid && for_qp(meta) == mv_qp) && !(flush_valid && flush.qp == mv_qp) && !(adm_valid && adm.qp == mv_qp) &&
+          qps[Spare].state == QpNone) begin
+        moving = 1;
+        probe_qp = mv_qp;
+        @(posedge clk);
+        mv_busy = slot_busy;
+        @(negedge clk);
+        n_mv_busy += int'(mv_busy);
+        if (!mv_busy) begin
+          access(0, mv_qp);
+          mv_state = ctx_out;
+          ctx_in = mv_state;
+          access(1, Spare);
+          ctx_in = ~mv_state;
+          access(1, mv_qp);
+          access(0, Spare);
+          ctx_in = ctx_out;
+          access(1, mv_qp);
+          if (ctx_in != mv_state) $fatal(1, "QP %0d: %p, was %p", mv_qp, ctx_in, mv_state);
+          n_moves++;
+        end
+        moving = 0;
+      end
+    end
+  end
 
   // ---- tables behind the ports ----
   qp_attr_t qps[NumQp];
@@ -2721,8 +2791,9 @@ module rx_transport_tb
              n_implied, n_dup_rsp, n_ghost_rsp, n_ordered);
     end
     if (n_stream < 1000 || reached_middle < 100) $fatal(1, "corner not reached: %0d %0d", n_stream, reached_middle);
-    $display("PASS %0d READs, %0d atomics (%0d again, %0d in part), %0d UC, %0d UD, %0d raw (%0d too long), %0d receive WQEs given again, %0d receives (%0d in pieces), %0d RNR, %0d written, %0d dropped, %0d acknowledges, %0d fatal, cycles x100: %0d %0d %0d",
-             n_reads, n_atomics, n_dup_rd, n_part_rd, n_uc, n_ud, n_raw, n_kept, n_again, n_cqe, n_split, n_rnr, n_stream, n_drop, n_ackrx, n_err, per_packet_x100[0], per_packet_x100[1],
+    if (n_moves < 1000 || n_mv_busy < 1000) $fatal(1, "%0d moves, %0d times busy", n_moves, n_mv_busy);
+    $display("PASS %0d moves, %0d READs, %0d atomics (%0d again, %0d in part), %0d UC, %0d UD, %0d raw (%0d too long), %0d receive WQEs given again, %0d receives (%0d in pieces), %0d RNR, %0d written, %0d dropped, %0d acknowledges, %0d fatal, cycles x100: %0d %0d %0d",
+             n_moves, n_reads, n_atomics, n_dup_rd, n_part_rd, n_uc, n_ud, n_raw, n_kept, n_again, n_cqe, n_split, n_rnr, n_stream, n_drop, n_ackrx, n_err, per_packet_x100[0], per_packet_x100[1],
              per_packet_x100[2]);
     $finish;
   end

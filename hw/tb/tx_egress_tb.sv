@@ -38,6 +38,10 @@ module tx_egress_tb
   logic [15:0] ev_frame_len;
   logic [2:0] ev_frame_kind;
 
+  qp_idx_t probe_qp = '0;
+  logic busy;
+  int n_busy = 0, n_free = 0;
+
   tx_egress #(.DataW(DataW)) dut (
     .clk_i(clk), .rst_ni(rst_n), .mac_addr_i(Mac), .pfc_pause_i(pause),
     .ack_valid_i(ack_valid), .ack_ready_o(ack_ready), .ack_i(ack),
@@ -53,7 +57,7 @@ module tx_egress_tb
     .sent_valid_o(sent_valid), .sent_ready_i(sent_ready), .sent_o(sent),
     .ev_frame_valid_o(ev_frame_valid), .ev_frame_len_o(ev_frame_len), .ev_frame_kind_o(ev_frame_kind),
     .ev_abort_o(ev_abort), .ev_stall_mac_o(ev_stall_mac), .ev_stall_read_o(ev_stall_read),
-    .idle_o(idle), .drain_i(drain), .drain_done_o(drain_done)
+    .probe_qp_i(probe_qp), .busy_o(busy), .idle_o(idle), .drain_i(drain), .drain_done_o(drain_done)
   );
 
   // ---- a QP table of our own ---------------------------------------------------------------------------
@@ -153,6 +157,12 @@ module tx_egress_tb
     took_pkt = pkt_valid && pkt_ready;
     took_pl = pl_valid && pl_ready;
     if (rst_n) begin
+      // busy: from the cycle behind the hand-over until the last report; not when nothing is there
+      foreach (asked[i]) if ((asked[i].is_ack ? asked[i].ack.qp : asked[i].pkt.qp) == probe_qp && !busy) $fatal(1, "QP %0d is not busy, its job waits", probe_qp);
+      foreach (want_rep[i]) if (want_rep[i].qp == probe_qp && !busy) $fatal(1, "QP %0d is not busy, its report is to come", probe_qp);
+      if (idle && busy) $fatal(1, "QP %0d is busy with nothing", probe_qp);
+      n_busy += int'(busy);
+      n_free += int'(!busy && !idle);
       if (took_ack && took_pkt) $fatal(1, "acknowledge and packet taken in one cycle");
       if (pkt_valid && pkt_ready && ack_valid) $fatal(1, "packet before acknowledge");
       if (took_ack || took_pkt) begin
@@ -232,6 +242,7 @@ module tx_egress_tb
         if (pkt.len != 0) pl_todo.push_back({cur_seq, pkt.len});
       end
     end
+    probe_qp = qp_idx_t'((int'(probe_qp) + 1) % NumTestQp);
     // payload
     if (took_pl || !pl_valid) begin
       if (took_pl) begin
@@ -555,7 +566,7 @@ module tx_egress_tb
       err_rate = round == 0 ? 0 : 10;
       make_qps(1'b0);
       acks_todo = 150;
-      pkts_todo = DataW > 128 ? 250 : 120;
+      pkts_todo = DataW > 128 ? 250 : 180;
       for (int k = 0; k < 6; k++) begin
         repeat (50 + $urandom() % 400) @(negedge clk);
         #4;

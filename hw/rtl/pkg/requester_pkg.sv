@@ -184,4 +184,82 @@ package requester_pkg;
     logic fail_rnr;  // with fail: by RNR NAKs
   } retry_act_t;
 
+  // ---- what is kept of a QP that has nothing under way (docs/qp-cache.md), by the part that keeps it ----------
+  // tx_scheduler
+  typedef struct packed {
+    wqe_idx_t    pi;
+    wqe_idx_t    fetch;      // next WQE to be fetched
+    logic [3:0]  size;       // of its last message, log2
+    logic        blocked;    // sleeps until it is woken
+    logic        paused;     // until its RNR timer expires
+  } sched_keep_t;
+  // segmenter
+  typedef struct packed {
+    wqe_idx_t    next;
+    logic [31:0] off;        // bytes of WQE `next` sent
+    psn_t        psn;        // next PSN
+    logic [7:0]  since_req;  // packets of this message since AckReq
+    logic        ack_req;    // newest packet asked for an acknowledge
+    logic        halt;       // a WQE was bad: nothing more is sent
+    logic        failed;     // the change of WQE max_next-1 was refused
+    wqe_idx_t    max_next;   // behind the newest WQE ever sent whole
+    psn_t        max_psn;    // behind the newest PSN ever sent
+    psn_t        rd_psn;     // behind the newest READ or atomic, or what was unacknowledged later
+    rd_num_t     rd_num;     // READs and atomics sent
+    credit_t     used;       // messages before `next` that took a credit
+    logic        probe;      // one may go without
+  } send_t;
+  // completer: the WQE that brought the QP into ERR, or will when those before it are complete, until it has its CQE
+  typedef struct packed {
+    wqe_idx_t    wqe;
+    logic [7:0]  status;
+    logic [7:0]  syndrome;
+  } fate_t;
+  typedef struct packed {
+    psn_t        una;        // oldest unacknowledged PSN
+    psn_t        base;       // first PSN of WQE ci
+    wqe_idx_t    ci;         // WQEs completed
+    logic        err;
+    logic        flushed;    // the first flush has come
+    logic        fated;
+    fate_t       fate;
+    credit_t     used;       // messages complete that took a credit
+    credit_t     limit;      // those that have one
+    logic        unlimited;
+    logic        notify;     // SQD: to be told when it is drained
+  } cpl_keep_t;
+  // retry_ctl
+  typedef struct packed {
+    logic [2:0]  retry;      // restarts without progress
+    logic [2:0]  rnr;
+  } retry_count_t;
+  typedef struct packed {
+    retry_count_t count;
+    logic        waiting;    // for the RNR timer
+  } retry_keep_t;
+  // read_table
+  typedef struct packed {
+    rd_num_t     num;        // `taken`
+    logic        part;       // some responses of entry `num` were taken, the next one is that of `psn`
+    logic        gap;
+    psn_t        psn;
+  } recv_t;
+  typedef struct packed {
+    rd_num_t     made;
+    rd_num_t     done;
+    recv_t       recv;
+  } rd_keep_t;
+  typedef struct packed {
+    logic        sqd;        // SQD: no message is begun
+    sched_keep_t sched;
+    send_t       seg;
+    cpl_keep_t   cpl;
+    retry_keep_t retry;
+    rd_keep_t    rd;
+  } req_keep_t;
+  // and one message in flight, or one READ, of those that may be outstanding
+  /* verilator lint_off UNUSEDPARAM */
+  typedef enum logic [1:0] {KeepState, KeepFlight, KeepRead} keep_e;
+  /* verilator lint_on UNUSEDPARAM */
+
 endpackage

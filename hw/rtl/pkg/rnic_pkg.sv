@@ -452,6 +452,21 @@ package rnic_pkg;
     logic [2:0]          num_sge;
     rq_sge_t [MaxSge-1:0] sge;
   } rq_rsp_t;
+  // What is kept of a QP (docs/qp-cache.md), and a WQE as it is held on chip.
+  typedef struct packed {
+    logic        srq;           // to be loaded: the QP has an SRQ
+    logic        open;          // a WQE belongs to a message under way
+    logic        failed;        // seen in ERR: WQEs are only flushed
+    logic        told;          // last WQE reached was told
+    logic        none;          // the peer was told that there are no credits
+    wqe_idx_t    pi;
+    wqe_idx_t    ci;
+  } rq_keep_t;
+  typedef struct packed {
+    logic        bad;
+    logic [2:0]  num_sge;
+    rq_sge_t [MaxSge-1:0] sge;
+  } rq_entry_t;
   // a receive WQE that was flushed
   typedef struct packed {
     logic        credits;       // no WQE: one was posted to a QP whose peer knows of none
@@ -565,6 +580,23 @@ package rnic_pkg;
     psn_t        psn;
     logic [63:0] value;
   } rsp_value_t;
+
+  // Responder state of one QP.
+  typedef struct packed {
+    logic        dead;        // a fatal NAK was sent: nothing more until the next connection
+    logic        nak_sent;    // NAK sequence error sent, expected PSN not seen since
+    logic        in_msg;      // First seen, Last not yet
+    logic        in_send;     // of a SEND
+    logic [7:0]  since_ack;   // request packets executed since the last acknowledge
+    psn_t        epsn;        // expected PSN
+    logic [23:0] msn;         // messages completed
+    logic [31:0] rkey;        // of the message under way
+    logic [63:0] va;          // where its next byte goes; SEND: offset in the SGE
+    logic [31:0] remaining;   // bytes still to come
+    logic [31:0] total;       // bytes of the message; SEND: bytes so far
+    logic [2:0]  sge;         // SEND: where its next byte goes
+    rsp_done_t   rd;          // requests ever put into the response queue; of these, not duplicates
+  } rsp_state_t;
 
   // ---- acknowledges to send --------------------------------------------------------------------
   typedef struct packed {

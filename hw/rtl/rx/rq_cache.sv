@@ -27,6 +27,10 @@
 // are completed: those posted and not taken, and the open one. When it tells the peer (cr_tell_i) that there are none, the next
 // one posted is reported (rq_flush_t.credits), so that the peer need not try.
 //
+// Context of a slot (docs/qp-cache.md): ctx_* reads or, with ctx_load_i, writes it, or (ctx_word_i) the WQE of an SRQ that the QP
+// holds, at its tag modulo 4, while busy_o is 0 for it; ctx_o and ctx_entry_o come one cycle later. WQEs on chip are not kept: they are read
+// again, as after a doorbell, also one that is open.
+//
 // Throughput: one request per 3 cycles, one more for a WQE of an SRQ that stays open. Back-pressure: doorbells and QPs to look at wait in turn for the QP read port
 // (4 cycles each); read data is always taken, its place was reserved. A flush that is not taken
 // keeps other flushes back, nothing else.
@@ -86,6 +90,19 @@ module rq_cache
   input  qp_idx_t          adm_qp_i,
   output logic             adm_rsp_valid_o,
   output rq_query_t        adm_rsp_o,
+  // contexts
+  input  qp_idx_t          probe_qp_i,
+  output logic             busy_o,          // something of probe_qp_i is under way
+  input  logic             ctx_valid_i,
+  output logic             ctx_ready_o,
+  input  logic             ctx_load_i,
+  input  logic             ctx_word_i,
+  input  qp_idx_t          ctx_qp_i,
+  input  rq_keep_t         ctx_i,
+  output rq_keep_t         ctx_o,
+  input  logic [1:0]       ctx_at_i,
+  input  rq_entry_t        ctx_entry_i,
+  output rq_entry_t        ctx_entry_o,
   // SRQ commands, answered one cycle after they were taken, with what was there before
   input  logic             srq_cmd_valid_i,
   output logic             srq_cmd_ready_o,
@@ -122,13 +139,8 @@ module rq_cache
     return {1'b1, QpIdxW'(srqn)};
   endfunction
   typedef struct packed {
-    logic                 bad;
-    logic [2:0]           num_sge;
-    rq_sge_t [MaxSge-1:0] sge;
-  } entry_t;
-  typedef struct packed {
     wqe_idx_t tag;
-    entry_t   e;
+    rq_entry_t e;
   } srq_entry_t;
   typedef struct packed {
     rq_idx_t    rq;
@@ -150,13 +162,13 @@ module rq_cache
   logic [NumRq-1:0] queued_q;   // in the rotation
 
   typedef enum logic [3:0] {
-    OpNone, OpFill, OpInit, OpSrq, OpTake, OpHold, OpErr, OpDoorbell, OpVisit
+    OpNone, OpFill, OpInit, OpSrq, OpTake, OpHold, OpErr, OpCtx, OpDoorbell, OpVisit
   } op_e;
   op_e      op;
   rq_idx_t  op_rq;
   qp_idx_t  op_qp;              // of a QP's queue, or the one that takes a WQE
   wqe_idx_t op_pi, op_fetch, op_have, op_ci;
-  logic     op_open, op_queued, op_failed, push;
+  logic     op_open, op_queued, op_failed, push, load;
 
   // ---- administration; after reset every QP is cleared ----------------------------------------------
   logic [RqIdxW:0] sweep_q;
@@ -237,10 +249,10 @@ module rq_cache
   end
 
   // ---- store --------------------------------------------------------------------------------------------
-  entry_t fill_entry, store_entry;
+  rq_entry_t fill_entry, store_entry, store_out, store_q;
   srq_entry_t srq_entry;
   logic [7:0] fill_num;
-  logic take_read;
+  logic take_read, ctx_word;
   wqe_idx_t take_idx;
 
   assign fill_num = asm_q[23:16];
@@ -250,15 +262,23 @@ module rq_cache
     num_sge: fill_num[2:0],
     sge: asm_q[256+:512]
   };
-  rnic_ram #(.Width($bits(entry_t)), .Depth(NumQp << LogStore)) u_store (
+  rnic_ram #(.Width($bits(rq_entry_t)), .Depth(NumQp << LogStore)) u_store (
     .clk_i,
-    .we_i((fill_q && !fill_rq_q[QpIdxW]) || op == OpHold),
-    .waddr_i(fill_q ? {fill_rq_q[QpIdxW-1:0], fill_idx_q[LogStore-1:0]} :
+    .we_i((fill_q && !fill_rq_q[QpIdxW]) || op == OpHold || (ctx_word && ctx_load_i)),
+    .waddr_i(ctx_word ? {ctx_qp_i, ctx_at_i} : fill_q ? {fill_rq_q[QpIdxW-1:0], fill_idx_q[LogStore-1:0]} :
                       {op_qp, srq_entry.tag[LogStore-1:0]}),
-    .wdata_i(fill_q ? fill_entry : srq_entry.e),
-    .re_i(take_read && !op_rq[QpIdxW]), .raddr_i({op_qp, take_idx[LogStore-1:0]}),
-    .rdata_o(store_entry)
+    .wdata_i(ctx_word ? ctx_entry_i : fill_q ? fill_entry : srq_entry.e),
+    .re_i((take_read && !op_rq[QpIdxW]) || ctx_word), .raddr_i(ctx_word ? {ctx_qp_i, ctx_at_i} : {op_qp, take_idx[LogStore-1:0]}),
+    .rdata_o(store_out)
   );
+  // an answer stays while a context is read
+  logic store_live_q;
+  assign store_entry = store_live_q ? store_out : store_q;
+  assign ctx_entry_o = store_out;
+  always_ff @(posedge clk_i) begin
+    if (take_read || ctx_word) store_live_q <= !ctx_word;
+    if (store_live_q) store_q <= store_out;
+  end
   rnic_ram #(.Width($bits(srq_entry_t)), .Depth(NumSrq << LogSrqStore)) u_srq_store (
     .clk_i,
     .we_i(fill_q && fill_rq_q[QpIdxW]),
@@ -277,7 +297,7 @@ module rq_cache
   logic rsp_srq_q;                // the answer comes from an SRQ's store
   logic [23:0] rsp_pd_q;
   rq_idx_t take_rq;
-  entry_t rsp_entry;
+  rq_entry_t rsp_entry;
   logic take_new, take_here, take_none, take_gone, take_done, take_hold, kick;
 
   assign rq_req_ready_o = take_state_q == TakeIdle && swept;
@@ -287,7 +307,8 @@ module rq_cache
   assign take_read = op == OpTake;
   assign take_gone = op_failed || (!req_q.start && !op_open);
   assign take_none = !take_gone && take_new && op_pi == op_ci;
-  assign take_here = !take_gone && (!take_new || signed'(op_have - op_ci) > 0);
+  // a WQE of an SRQ that the QP holds is here; an open one of its own may have to be read again
+  assign take_here = !take_gone && ((req_q.has_srq && !take_new) || signed'(op_have - take_idx) > 0);
   assign take_done = op == OpTake && (take_here || take_none || take_gone);
   // a WQE of an SRQ that stays open moves to the QP
   assign take_hold = take_done && take_here && op_rq[QpIdxW] && !req_q.last;
@@ -468,6 +489,9 @@ module rq_cache
     end else if (err_valid_i) begin
       op = OpErr;
       op_rq = {1'b0, err_idx_i};
+    end else if (ctx_valid_i) begin
+      op = OpCtx;
+      op_rq = {1'b0, ctx_qp_i};
     end else if (vis_state_q == VisApply) begin
       if (vis_db_q) op = OpDoorbell;
       else if (!att_ok || (ar_free && tkt_ready)) op = OpVisit;
@@ -482,11 +506,19 @@ module rq_cache
   assign op_queued = queued_q[op_rq];
   assign op_failed = failed_q[op_qp];
   assign err_ready_o = op == OpErr;
+  assign ctx_ready_o = op == OpCtx;
+  assign ctx_word = op == OpCtx && ctx_word_i;
+  assign load = op == OpCtx && ctx_load_i && !ctx_word_i;
+  always_ff @(posedge clk_i)
+    if (op == OpCtx) ctx_o <= '{srq: 1'b0, open: op_open, failed: op_failed, told: told_q[op_qp], none: none_q[op_qp], pi: op_pi, ci: op_ci};
   assign vis_done = op inside {OpDoorbell, OpVisit};
 
   wqe_idx_t cr_count;
   assign cr_count = pi_mem[{1'b0, cr_qp_i}] - ci_mem[{1'b0, cr_qp_i}] + 16'(open_q[cr_qp_i]);
   assign cr_code_o = credit_code(cr_count);
+
+  wqe_idx_t load_from;   // what was on chip is read again
+  assign load_from = ctx_i.srq ? '0 : ctx_i.ci - 16'(ctx_i.open);
 
   // what makes a waiting request try again
   assign kick = op_rq == take_rq && (op == OpFill || (op == OpVisit && !att_ok));
@@ -496,6 +528,7 @@ module rq_cache
       OpErr: push = !op_queued;
       // a WQE taken makes room; one that is posted but not here may need a visit
       OpTake: push = !op_queued && !take_none && !take_gone && (!req_q.has_srq || op_rq[QpIdxW]);
+      OpCtx: push = load && !op_queued && !ctx_i.srq && (ctx_i.pi != ctx_i.ci || ctx_i.open);
       OpDoorbell: push = db_ok && !op_queued;
       OpVisit: push = vis_again && !op_queued;
       default: push = 1'b0;
@@ -555,6 +588,12 @@ module rq_cache
         default: if (vis_done) vis_state_q <= VisIdle;
       endcase
 
+      if (load) begin
+        open_q[op_qp] <= ctx_i.open;
+        failed_q[op_qp] <= ctx_i.failed;
+        told_q[op_qp] <= ctx_i.told;
+        none_q[op_qp] <= ctx_i.none;
+      end
       if (init && !op_rq[QpIdxW]) open_q[op_qp] <= 1'b0;
       if ((init && !op_rq[QpIdxW]) || (op == OpVisit && att_state_q == QpErr)) begin
         failed_q[op_qp] <= !init;
@@ -606,14 +645,24 @@ module rq_cache
     end
 
     // indices
-    if (clear || (op == OpDoorbell && db_ok)) pi_mem[op_rq] <= clear ? '0 : vis_pi_q;
-    if (clear || tkt_valid) fetch_mem[op_rq] <= clear ? '0 : op_fetch + 16'(count);
-    if (clear || op == OpFill) have_mem[op_rq] <= clear ? '0 : op_have + 16'd1;
-    if (clear || op == OpHold || (take_done && take_new && take_here) ||
+    if (clear || load || (op == OpDoorbell && db_ok)) pi_mem[op_rq] <= clear ? '0 : load ? ctx_i.pi : vis_pi_q;
+    if (clear || load || tkt_valid) fetch_mem[op_rq] <= clear ? '0 : load ? load_from : op_fetch + 16'(count);
+    if (clear || load || op == OpFill) have_mem[op_rq] <= clear ? '0 : load ? load_from : op_have + 16'd1;
+    if (clear || load || op == OpHold || (take_done && take_new && take_here) ||
         (op == OpVisit && flush && flush_free && flush_wqe && !op_open)) begin
-      ci_mem[op_rq] <= clear ? '0 : (op == OpHold ? srq_entry.tag : op_ci) + 16'd1;
+      ci_mem[op_rq] <= clear ? '0 : load ? ctx_i.ci : (op == OpHold ? srq_entry.tag : op_ci) + 16'd1;
     end
   end
+
+  // ---- what is under way of a QP -------------------------------------------------------------------------------
+  logic reads;
+  slot_count #(.Width($clog2(NumTickets) + 1)) u_reads (
+    .clk_i, .rst_ni, .begin_i(tkt_valid && !tkt.rq[QpIdxW]), .begin_qp_i(tkt.rq[QpIdxW-1:0]),
+    .end_i(head_pop && !head.rq[QpIdxW]), .end_qp_i(head.rq[QpIdxW-1:0]), .probe_qp_i, .busy_o(reads)
+  );
+  assign busy_o = reads || (fill_q && fill_rq_q == {1'b0, probe_qp_i}) || queued_q[{1'b0, probe_qp_i}] ||
+                  (vis_state_q != VisIdle && vis_rq_q == {1'b0, probe_qp_i}) || (take_state_q != TakeIdle && req_q.qp == probe_qp_i) ||
+                  (flush_v_q && flush_q.qp == probe_qp_i);
 
   // ---- drain -------------------------------------------------------------------------------------------------
   // A visit, then the reads asked for until it ended, then the flush it may have left.

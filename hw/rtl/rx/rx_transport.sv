@@ -149,6 +149,17 @@ module rx_transport
   output logic         adm_rsp_valid_o,
   output rsp_query_t   adm_rsp_o,
 
+  // contexts (docs/qp-cache.md): the responder state of a slot, read (there one cycle later) or written while busy_o is 0 for it. A packet of
+  // the slot is not at the input then
+  input  qp_idx_t      probe_qp_i,
+  output logic         busy_o,          // something of probe_qp_i is under way
+  input  logic         ctx_valid_i,
+  output logic         ctx_ready_o,
+  input  logic         ctx_load_i,
+  input  qp_idx_t      ctx_qp_i,
+  input  rsp_state_t   ctx_i,
+  output rsp_state_t   ctx_o,
+
   input  logic         drain_i,
   output logic         drain_done_o,
   output logic         idle_o,
@@ -193,23 +204,6 @@ module rx_transport
     DropRecvError = 5'd17,
     DropRecvLength = 5'd18
   } drop_e;
-
-  // Responder state of one QP.
-  typedef struct packed {
-    logic        dead;        // a fatal NAK was sent: nothing more until the next connection
-    logic        nak_sent;    // NAK sequence error sent, expected PSN not seen since
-    logic        in_msg;      // First seen, Last not yet
-    logic        in_send;     // of a SEND
-    logic [7:0]  since_ack;   // request packets executed since the last acknowledge
-    psn_t        epsn;        // expected PSN
-    logic [23:0] msn;         // messages completed
-    logic [31:0] rkey;        // of the message under way
-    logic [63:0] va;          // where its next byte goes; SEND: offset in the SGE
-    logic [31:0] remaining;   // bytes still to come
-    logic [31:0] total;       // bytes of the message; SEND: bytes so far
-    logic [2:0]  sge;         // SEND: where its next byte goes
-    rsp_done_t   rd;          // requests ever put into the response queue; of these, not duplicates
-  } rsp_state_t;
 
   // What a packet keeps while it is decided.
   typedef struct packed {
@@ -809,6 +803,7 @@ module rx_transport
   logic       wb_q;                  // write-back of wb_st_q
   qp_idx_t    wb_idx_q;
   rsp_state_t wb_st_q, ram_st;
+  logic       ctx_re, ctx_we;
   logic       ram_re, adm_fire, update;  // update: an acknowledge is to be repeated
   qp_idx_t    head_qp;
   logic       head_gsi, head_in_range;
@@ -824,9 +819,14 @@ module rx_transport
 
   rnic_ram #(.Width($bits(rsp_state_t)), .Depth(NumQp)) u_state (
     .clk_i,
-    .we_i(wb_q), .waddr_i(wb_idx_q), .wdata_i(wb_st_q),
-    .re_i(ram_re), .raddr_i(adm_fire ? adm_i.qp : update ? flush_i.qp : head_qp), .rdata_o(ram_st)
+    .we_i(wb_q || ctx_we), .waddr_i(wb_q ? wb_idx_q : ctx_qp_i), .wdata_i(wb_q ? wb_st_q : ctx_i),
+    .re_i(ram_re || ctx_re), .raddr_i(adm_fire ? adm_i.qp : update ? flush_i.qp : ram_re ? head_qp : ctx_qp_i), .rdata_o(ram_st)
   );
+  // in the gaps: the look-ahead is repeated when the RAM was read meanwhile
+  assign ctx_ready_o = ctx_load_i ? !wb_q : !ram_re && !(state_q inside {StAdmin, StCredits});
+  assign ctx_we = ctx_valid_i && ctx_load_i && ctx_ready_o;
+  assign ctx_re = ctx_valid_i && !ctx_load_i && ctx_ready_o;
+  assign ctx_o = ram_st;
 
   // ---- control ----------------------------------------------------------------------------------
   logic outs_free, act_go, launch, lookup_done, pcmd_fire;
@@ -958,7 +958,7 @@ module rx_transport
       if (qp_err_ready_i) err_v_q <= 1'b0;
       if (qp_req_ready_i) qp_req_q <= 1'b0;
       if (mr_req_ready_i) mr_req_q <= 1'b0;
-      if (ram_re) ahead_ok_q <= !adm_fire && !update;
+      if (ram_re || ctx_re) ahead_ok_q <= !adm_fire && !update && !ctx_re;
 
       unique case (state_q)
         StIdle: begin
@@ -1291,6 +1291,12 @@ module rx_transport
       end
     end
   end
+
+  // ---- what is under way of a QP ----------------------------------------------------------------
+  assign busy_o = (state_q inside {StCredits, StAdmin, StAdminRq, StAdminWait} ? adm_q.qp == probe_qp_i :
+                   state_q != StIdle && p_q.in_range && p_q.qp == probe_qp_i) ||
+                  (wb_q && wb_idx_q == probe_qp_i) || (wr_v_q && wr_q.qp == probe_qp_i) ||
+                  (ackrx_v_q && ackrx_q.qp == probe_qp_i) || (err_v_q && err_q == probe_qp_i);
 
   // ---- drain ------------------------------------------------------------------------------------
   // One mark on the packet inside and on each output register that was full at the rise; the marks

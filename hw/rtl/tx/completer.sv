@@ -78,6 +78,17 @@ module completer
   input  logic       sqd_notify_i,
   input  logic       sqd_end_i,
   output logic       sqd_busy_o,         // the command has not been looked at
+  // contexts (docs/qp-cache.md), with hold_i: what is kept of adm_qp_i, load_i writes it; message ctx_at_i of its ring, out one cycle later
+  input  logic       load_i,
+  input  cpl_keep_t  keep_i,
+  output cpl_keep_t  keep_o,
+  input  logic       ctx_re_i,
+  input  logic       ctx_we_i,
+  input  logic [LogInflight-1:0] ctx_at_i,
+  input  flight_t    ctx_flight_i,
+  output flight_t    ctx_flight_o,
+  input  qp_idx_t    probe_qp_i,
+  output logic       busy_o,           // something of probe_qp_i is under way
   // look-ups by others
   input  qp_idx_t    seg_qp_i,
   output psn_t       seg_una_o,
@@ -203,7 +214,7 @@ module completer
       flushed_q <= '0;
     end else begin
       if (flush_valid_i && flush_ready_o) flushed_q[flush_idx_i] <= 1'b1;
-      if (hold_i && init_i) flushed_q[qp] <= 1'b0;
+      if (hold_i && (init_i || load_i)) flushed_q[qp] <= load_i && keep_i.flushed;
     end
   end
 
@@ -299,12 +310,6 @@ module completer
   psn_t base_mem[NumQp];
   wqe_idx_t ci_mem[NumQp];
   logic [NumQp-1:0] err_q;
-  // WQE that brought the QP into ERR, or will when those before it are complete, until it has its CQE
-  typedef struct packed {
-    wqe_idx_t   wqe;
-    logic [7:0] status;
-    logic [7:0] syndrome;
-  } fate_t;
   fate_t fate_mem[NumQp];
   logic [NumQp-1:0] fated_q;
   fate_t fate, fate_new;
@@ -354,9 +359,15 @@ module completer
   flight_t flight;
   rnic_ram #(.Width($bits(flight_t)), .Depth(NumQp * (1 << LogInflight))) u_flight (
     .clk_i,
-    .we_i(flight_we_i), .waddr_i(flight_addr_i), .wdata_i(flight_i),
-    .re_i(flight_re), .raddr_i({qp, flight_idx[LogInflight-1:0]}), .rdata_o(flight)
+    .we_i(flight_we_i || ctx_we_i), .waddr_i(ctx_we_i ? {qp, ctx_at_i} : flight_addr_i), .wdata_i(ctx_we_i ? ctx_flight_i : flight_i),
+    .re_i(flight_re || ctx_re_i || restore), .raddr_i({qp, ctx_re_i ? ctx_at_i : flight_idx[LogInflight-1:0]}), .rdata_o(flight)
   );
+  assign ctx_flight_o = flight;
+  // the job at work reads its message again; it waits until then
+  logic restore_q, restore, halt;
+  assign restore = restore_q && !hold_i;
+  assign halt = hold_i || restore_q;
+  always_ff @(posedge clk_i) restore_q <= rst_ni && hold_i && (restore_q || (ctx_re_i && state_q != RunIdle));
 
   // ---- verdict on a new job ----------------------------------------------------------------------------------
   logic live, is_ack, is_nak, ack_ok, nak_ok, ack_news, flush_ok, tx_err_ok, timer_ok;
@@ -401,7 +412,7 @@ module completer
   assign bad = state_q == RunPop && have_q && flight.kind == FlightError && !doomed;
   assign at_target = state_q == RunFlush && target_q && ci_q == fate.wqe;
   assign fate = fate_mem[qp];
-  assign fate_we = take_fail || (state_q == RunFail && ci_q != pi_i && !hold_i);
+  assign fate_we = take_fail || (state_q == RunFail && ci_q != pi_i && !halt);
   assign fate_new = take_fail ? '{wqe: job_q.wqe, status: WcStatusLocQpOpErr, syndrome: '0} :
                     '{wqe: ci_q, status: fail_q, syndrome: run_q.src == AckPacket ? run_q.syndrome : 8'd0};
 
@@ -430,13 +441,13 @@ module completer
     endcase
   end
 
-  assign pop = step && !hold_i && (!cqe_want || cqe_free);
+  assign pop = step && !halt && (!cqe_want || cqe_free);
   assign cqe_push = pop && cqe_want;
   wqe_idx_t ci_next;
   assign ci_next = ci_q + 1'b1;
   assign have_d = ci_next != sent_i.max_next;
   assign flight_re = take_pop || take_timer || take_flush || pop;
-  assign flight_idx = state_q == RunIdle ? ci : ci_next;
+  assign flight_idx = state_q == RunIdle ? ci : restore ? ci_q : ci_next;
   assign rd_pop_o = pop && good && op_is_rd(flight.op);
   assign rd_re_o = flight_re;
   assign rd_num_o = rd_done_i[LogMaxRd-1:0] + LogMaxRd'(rd_pop_o);
@@ -446,7 +457,7 @@ module completer
   assign begun = ci != sent_i.max_next || una != sent_i.max_psn || una != base_mem[qp] || sent_i.changing;
   assign draining_o = begun;
   assign tell = state_q == RunSync && notify_q[qp] && !begun;
-  assign sync = state_q == RunSync && !hold_i && !wake_valid_q && (!tell || cqe_free);
+  assign sync = state_q == RunSync && !halt && !wake_valid_q && (!tell || cqe_free);
   assign ahead = ci_q - sent_i.next;
   // completed WQEs may be NOPs behind the last packet: the PSN alone does not tell
   assign behind = psn_gt(una, sent_i.psn) || (ahead != '0 && !ahead[15]);
@@ -473,10 +484,10 @@ module completer
   end
   always_ff @(posedge clk_i) begin
     if (!rst_ni) unlimited_q <= '0;
-    else if (init_i) unlimited_q[qp] <= 1'b0;
+    else if (init_i || load_i) unlimited_q[qp] <= load_i && keep_i.unlimited;
     else if (sync && credits_q && invalid) unlimited_q[qp] <= 1'b1;
-    if ((pop && good && flight.credit) || init_i) used_mem[qp] <= init_i ? '0 : used + 1'b1;
-    if (sync || init_i) limit_mem[qp] <= init_i ? '0 : limit_d;
+    if ((pop && good && flight.credit) || init_i || load_i) used_mem[qp] <= init_i ? '0 : load_i ? keep_i.used : used + 1'b1;
+    if (sync || init_i || load_i) limit_mem[qp] <= init_i ? '0 : load_i ? keep_i.limit : limit_d;
     if (job_take) credits_q <= job_q.kind == JobAck && live && ack_ok && job_q.credits;
   end
   assign rst_used_o = used;
@@ -499,7 +510,7 @@ module completer
         else if (take_timer) state_d = RunSync;
         else job_end = job_take;
       end
-      RunPop: if (!hold_i) begin  // una is that of another QP meanwhile
+      RunPop: if (!halt) begin  // una is that of another QP meanwhile
         if ((pop && bad) || doomed) state_d = RunError;
         else if (nak_q) begin
           if (!good && !bad) state_d = RunFail;
@@ -516,7 +527,7 @@ module completer
           state_d = RunIdle;
         end
       end
-      RunFail: if (!hold_i) begin
+      RunFail: if (!halt) begin
         if (fate_we) begin
           state_d = RunError;
         end else begin
@@ -525,14 +536,14 @@ module completer
         end
       end
       // the QP table's flush does the rest
-      RunError: if (!qp_err_valid_q && !hold_i) begin
+      RunError: if (!qp_err_valid_q && !halt) begin
         err_set = 1'b1;
         own_err = 1'b1;
         job_end = 1'b1;
         state_d = RunIdle;
       end
       default: begin
-        if (!step && !hold_i) begin
+        if (!step && !halt) begin
           job_end = 1'b1;
           state_d = RunIdle;
           again_valid = ci_q != pi_i;
@@ -558,9 +569,9 @@ module completer
       ev_ghost_o <= 1'b0;
     end else begin
       state_q <= state_d;
-      if (hold_i && init_i) err_q[qp] <= 1'b0;
+      if (hold_i && (init_i || load_i)) err_q[qp] <= load_i && keep_i.err;
       else if (err_set) err_q[qp] <= 1'b1;
-      if ((hold_i && init_i) || (pop && at_target)) fated_q[qp] <= 1'b0;
+      if ((hold_i && (init_i || load_i)) || (pop && at_target)) fated_q[qp] <= hold_i && load_i && keep_i.fated;
       else if (fate_we) fated_q[qp] <= 1'b1;
       if (wake_ready_i) wake_valid_q <= 1'b0;
       if (wake_push) wake_valid_q <= 1'b1;
@@ -570,8 +581,8 @@ module completer
       if (sqd_valid_i) begin
         notify_q[qp] <= sqd_notify_i;
         check_q <= 1'b1;
-      end else if (sqd_end_i || (sync && tell)) begin
-        notify_q[qp] <= 1'b0;
+      end else if (sqd_end_i || load_i || (sync && tell)) begin
+        notify_q[qp] <= load_i && keep_i.notify;
       end
       if (qp_err_ready_i) qp_err_valid_q <= 1'b0;
       if (own_err) qp_err_valid_q <= 1'b1;
@@ -579,10 +590,10 @@ module completer
       ev_nak_o <= job_take && job_q.kind == JobAck && live && nak_ok && job_q.src == AckPacket;
       ev_ghost_o <= job_take && job_q.kind == JobAck && live && !ack_ok && !nak_ok && job_q.src == AckPacket;
     end
-    if (una_we || init_i) una_mem[qp] <= init_i ? init_psn_i : is_ack ? job_q.psn + 1'b1 : job_q.psn;
-    if (pop || init_i) ci_mem[qp] <= init_i ? '0 : ci_next;
-    if ((pop && good && flight.kind == FlightPackets) || init_i)
-      base_mem[qp] <= init_i ? init_psn_i : flight.last_psn + 1'b1;
+    if (una_we || init_i || load_i) una_mem[qp] <= init_i ? init_psn_i : load_i ? keep_i.una : is_ack ? job_q.psn + 1'b1 : job_q.psn;
+    if (pop || init_i || load_i) ci_mem[qp] <= init_i ? '0 : load_i ? keep_i.ci : ci_next;
+    if ((pop && good && flight.kind == FlightPackets) || init_i || load_i)
+      base_mem[qp] <= init_i ? init_psn_i : load_i ? keep_i.base : flight.last_psn + 1'b1;
     if (job_take) begin
       run_q <= job_q;
       cqn_q <= job_cqn_q;
@@ -611,9 +622,9 @@ module completer
       fail_q <= act_i.fail_rnr ? WcStatusRnrRetryExcErr : WcStatusRetryExcErr;
     if (wake_push) wake_qp_q <= run_q.qp;
     if (own_err) qp_err_qp_q <= run_q.qp;
-    if (fate_we) fate_mem[qp] <= fate_new;
     if (sqd_valid_i) check_qp_q <= qp;
     if (sync && tell) cqe_q <= '{cqn: cqn_q, qp: run_q.qp, last_wqe: 1'b1, drained: 1'b1, default: '0};
+    if (fate_we || load_i) fate_mem[qp] <= load_i ? keep_i.fate : fate_new;
     if (cqe_push) begin
       cqe_q <= '{cqn: cqn_q, index: ci_q, opcode: cqe_opcode, status: cqe_status, qp: run_q.qp,
                  syndrome: at_target ? fate.syndrome : 8'd0,
@@ -622,6 +633,12 @@ module completer
     end
   end
 
+  assign keep_o = '{una: una, base: base_mem[qp], ci: ci, err: err_q[qp], flushed: flushed_q[qp], fated: fated_q[qp], fate: fate,
+                    used: used, limit: limit, unlimited: unlimited_q[qp], notify: notify_q[qp]};
+  assign busy_o = (sel_valid_q && sel_q.qp == probe_qp_i) || (wait_valid_q && wait_q.qp == probe_qp_i) ||
+                  (job_valid_q && job_q.qp == probe_qp_i) || (state_q != RunIdle && run_q.qp == probe_qp_i) ||
+                  flush_pending_q[probe_qp_i] || (check_q && check_qp_q == probe_qp_i) || (wake_valid_q && wake_qp_q == probe_qp_i) ||
+                  (cqe_valid_q && cqe_q.qp == probe_qp_i) || (qp_err_valid_q && qp_err_qp_q == probe_qp_i);
   assign wake_valid_o = wake_valid_q;
   assign wake_qp_o = wake_qp_q;
   assign cqe_valid_o = cqe_valid_q;

@@ -124,6 +124,24 @@ module requester
   input  qp_admin_t        adm_i,
   output logic             adm_rsp_valid_o,
   output req_query_t       adm_rsp_o,
+  // contexts (docs/qp-cache.md): what is kept of a slot that has nothing under way, or one of its messages in flight, or one of its READs
+  // and atomics; read or (ctx_load_i) written; ctx_rsp_valid_o ends it, and what was read is there in that cycle
+  input  qp_idx_t          probe_qp_i,
+  output logic             busy_o,         // something of probe_qp_i is under way
+  output logic             stuck_o,        // its timer runs
+  input  logic             ctx_valid_i,
+  output logic             ctx_ready_o,
+  input  logic             ctx_load_i,
+  input  keep_e            ctx_what_i,
+  input  qp_idx_t          ctx_qp_i,
+  input  logic [LogInflight-1:0] ctx_at_i, // of the message; READ: its number modulo MaxRdAtomic
+  input  req_keep_t        ctx_i,
+  input  flight_t          ctx_flight_i,
+  input  rd_entry_t        ctx_entry_i,
+  output logic             ctx_rsp_valid_o,
+  output req_keep_t        ctx_o,
+  output flight_t          ctx_flight_o,
+  output rd_entry_t        ctx_entry_o,
   input  logic             drain_i,
   output logic             drain_done_o,
   output logic [3:0]       ev_wqe_o,
@@ -166,11 +184,46 @@ module requester
   logic adm_err;
 
   assign swept = sweep_q[QpIdxW];
-  assign adm_ready_o = swept && !adm_q && !sqd_busy;
-  assign hold = adm_q || !swept;
+  // a context is read or written in such a cycle too; an entry of the read table when no view is asked for
+  logic ctx_q, ctx_load_q, ctx_fire, ctx_state, ctx_flight, ctx_read, load;
+  keep_e ctx_what_q;
+  qp_idx_t ctx_qp_q;
+  logic [LogInflight-1:0] ctx_at_q;
+  req_keep_t ctx_in_q, keep;
+  flight_t ctx_flight_in_q;
+  rd_entry_t ctx_entry_in_q;
+  assign keep.sqd = sqd_q[adm_qp];
+  assign ctx_ready_o = swept && !adm_q && !adm_valid_i && !ctx_q;
+  assign ctx_fire = ctx_q && (ctx_what_q != KeepRead || ctx_load_q || !rd_re_i);
+  assign ctx_state = ctx_q && ctx_what_q == KeepState;
+  assign ctx_flight = ctx_q && ctx_what_q == KeepFlight;
+  assign ctx_read = ctx_q && ctx_what_q == KeepRead;
+  assign load = ctx_state && ctx_load_q;
+  always_ff @(posedge clk_i) begin
+    if (!rst_ni) begin
+      ctx_q <= 1'b0;
+      ctx_rsp_valid_o <= 1'b0;
+    end else begin
+      ctx_q <= ctx_q ? !ctx_fire : ctx_valid_i && ctx_ready_o;
+      ctx_rsp_valid_o <= ctx_fire;
+    end
+    if (ctx_valid_i && ctx_ready_o) begin
+      ctx_load_q <= ctx_load_i;
+      ctx_what_q <= ctx_what_i;
+      ctx_qp_q <= ctx_qp_i;
+      ctx_at_q <= ctx_at_i;
+      ctx_in_q <= ctx_i;
+      ctx_flight_in_q <= ctx_flight_i;
+      ctx_entry_in_q <= ctx_entry_i;
+    end
+    if (ctx_state) ctx_o <= keep;
+  end
+
+  assign adm_ready_o = swept && !adm_q && !sqd_busy && !ctx_q;
+  assign hold = adm_q || !swept || ctx_q;
   assign init = !swept || (adm_q && adm_cmd_q.op == QpStateInit);
   assign resume = adm_q && adm_cmd_q.op == QpStateResume;
-  assign adm_qp = swept ? adm_cmd_q.qp : sweep_q[QpIdxW-1:0];
+  assign adm_qp = !swept ? sweep_q[QpIdxW-1:0] : ctx_q ? ctx_qp_q : adm_cmd_q.qp;
   assign init_psn = swept ? adm_cmd_q.psn : '0;
   assign adm_rsp_valid_o = adm_rsp_valid_q;
   assign adm_rsp_o = adm_rsp_q;
@@ -182,7 +235,7 @@ module requester
       adm_rsp_valid_q <= 1'b0;
       sqd_q <= '0;
     end else begin
-      if (init || resume) sqd_q[adm_qp] <= 1'b0;
+      if (init || resume || load) sqd_q[adm_qp] <= load && ctx_in_q.sqd;
       else if (adm_q && adm_cmd_q.op == QpStateDrain) sqd_q[adm_qp] <= 1'b1;
       if (!swept) sweep_q <= sweep_q + 1'b1;
       adm_q <= adm_valid_i && adm_ready_o;
@@ -247,6 +300,8 @@ module requester
   logic [QpIdxW+LogInflight-1:0] flight_addr;
   flight_t flight;
   logic kick_valid, kick_ready, retire;
+  qp_idx_t retire_qp;
+  logic sched_busy, seg_busy, cpl_busy, tkt_busy;
   logic [2:0] jobs;
   logic job_done, cpl_idle;
 
@@ -280,6 +335,7 @@ module requester
     .qpa_req_valid_o, .qpa_req_ready_i, .qpa_req_idx_o, .qpa_rsp_valid_i, .qpa_rsp_i,
     .qpb_req_valid_o, .qpb_req_ready_i, .qpb_req_idx_o, .qpb_rsp_valid_i, .qpb_rsp_i,
     .hold_i(hold), .init_i(init), .resume_i(resume), .adm_qp_i(adm_qp), .adm_pi_o(adm_pi),
+    .load_i(load), .keep_i(ctx_in_q.sched), .keep_o(keep.sched), .probe_qp_i, .busy_o(sched_busy),
     .op_qp_o(op_qp), .op_ci_i(op_ci), .op_err_i(op_err),
     .stop_valid_i(stop_valid), .stop_ready_o(stop_ready), .stop_qp_i(seg_qp),
     .stop_next_i(stop_next), .stop_closed_i(stop_closed),
@@ -321,6 +377,7 @@ module requester
     .msg_valid_i(msg_valid), .msg_ready_o(msg_ready), .msg_i(msg), .inline_i(msg_inline),
     .hold_i(hold), .init_i(init), .adm_qp_i(adm_qp), .init_psn_i(init_psn),
     .adm_next_o(adm_next), .adm_psn_o(adm_psn),
+    .load_i(load), .keep_i(ctx_in_q.seg), .keep_o(keep.seg), .probe_qp_i, .busy_o(seg_busy), .retire_qp_o(retire_qp),
     .sync_i(sync), .rst_valid_i(rst_valid), .rst_next_i(rst_next), .rst_off_i(rst_off),
     .rst_psn_i(rst_psn),
     .qp_o(seg_qp), .turn_o(seg_turn), .sqd_i(sqd_q[seg_qp]), .gen_i(gen_seg), .paused_i(gen_seg_paused),
@@ -343,7 +400,10 @@ module requester
   );
 
   read_table u_read_table (
-    .clk_i, .init_i(init), .init_qp_i(adm_qp),
+    .clk_i, .rst_ni, .init_i(init), .init_qp_i(adm_qp),
+    .load_i(load), .keep_i(ctx_in_q.rd), .keep_o(keep.rd),
+    .ctx_re_i(ctx_read && ctx_fire && !ctx_load_q), .ctx_we_i(ctx_read && ctx_load_q), .ctx_num_i(ctx_at_q[LogMaxRd-1:0]),
+    .ctx_entry_i(ctx_entry_in_q), .ctx_entry_o,
     .seg_qp_i(seg_qp), .seg_done_o(seg_rd_done),
     .seg_we_i(rd_we), .seg_num_i(rd_num), .seg_entry_i(rd_entry),
     .cpl_qp_i(cpl_qp), .cpl_done_o(cpl_rd_done), .cpl_pop_i(rd_pop), .cpl_re_i(cpl_rd_re),
@@ -365,6 +425,9 @@ module requester
     .adm_una_o(adm_una), .adm_ci_o(adm_ci), .adm_err_o(adm_err), .draining_o(draining),
     .sqd_valid_i(adm_q && adm_cmd_q.op == QpStateDrain), .sqd_notify_i(adm_cmd_q.notify), .sqd_end_i(init || resume),
     .sqd_busy_o(sqd_busy),
+    .load_i(load), .keep_i(ctx_in_q.cpl), .keep_o(keep.cpl),
+    .ctx_re_i(ctx_flight && !ctx_load_q), .ctx_we_i(ctx_flight && ctx_load_q), .ctx_at_i(ctx_at_q),
+    .ctx_flight_i(ctx_flight_in_q), .ctx_flight_o, .probe_qp_i, .busy_o(cpl_busy),
     .seg_qp_i(seg_qp), .seg_una_o(seg_una), .seg_ci_o(seg_ci), .seg_err_o(seg_err),
     .seg_unlimited_o(seg_unlimited), .seg_limit_o(seg_limit), .rst_used_o(rst_used), .rst_probe_o(rst_probe),
     .sch_qp_i(op_qp), .sch_ci_o(op_ci), .sch_err_o(op_err),
@@ -387,10 +450,17 @@ module requester
     .sent_valid_i(sent_valid), .sent_qp_i(sent_qp), .sent_timeout_i(sent_timeout),
     .ask_valid_i(sync), .ask_qp_i(cpl_qp), .ask_i(ask), .act_o(act),
     .off_valid_i(off || init), .off_qp_i(cpl_qp),
+    .load_i(load), .keep_i(ctx_in_q.retry), .keep_o(keep.retry), .probe_qp_i, .stuck_o,
     .exp_valid_o(exp_valid), .exp_ready_i(exp_ready), .exp_qp_o(exp_qp),
     .fired_qp_i(cpl_qp), .fired_o(fired),
     .wake_valid_o, .wake_o, .ev_timeout_o, .ev_nak_seq_o, .ev_rnr_o
   );
+
+  // ---- what is under way of a slot -------------------------------------------------------------------------
+  slot_count #(.Width(5)) u_tickets (
+    .clk_i, .rst_ni, .begin_i(tkt_valid), .begin_qp_i(tkt.qp), .end_i(retire), .end_qp_i(retire_qp), .probe_qp_i, .busy_o(tkt_busy)
+  );
+  assign busy_o = sched_busy || seg_busy || cpl_busy || tkt_busy;
 
   // ---- drain --------------------------------------------------------------------------------------------------
   // Work flows one way: doorbell and fetch decisions, tickets, packets, completion jobs, CQEs. Each step
@@ -464,7 +534,7 @@ module requester
     end
   end
 
-  assign idle_o = swept && !adm_q && !adm_rsp_valid_q && !db_valid_i && !db_busy && sched_idle &&
+  assign idle_o = swept && !adm_q && !ctx_q && !adm_rsp_valid_q && !db_valid_i && !db_busy && sched_idle &&
                   tickets_q == '0 && !stop_valid && !again_valid && cpl_idle && !pkt_valid_o &&
                   !frag_valid_o && !inl_valid_o && !exp_valid &&
                   !ackrx_valid_i && !err_valid_i && !flush_valid_i && !adm_valid_i;

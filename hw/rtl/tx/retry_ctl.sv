@@ -48,6 +48,12 @@ module retry_ctl
   // QP failed or is new: no timer, no counts
   input  logic         off_valid_i,
   input  qp_idx_t      off_qp_i,
+  // what is kept of off_qp_i, without its timer; load_i writes it, when nothing else happens
+  input  logic         load_i,
+  input  retry_keep_t  keep_i,
+  output retry_keep_t  keep_o,
+  input  qp_idx_t      probe_qp_i,
+  output logic         stuck_o,      // the timer of probe_qp_i runs
   // a timer expired; fired_o: that of fired_qp_i did and was not moved since
   output logic         exp_valid_o,
   input  logic         exp_ready_i,
@@ -96,15 +102,11 @@ module retry_ctl
   assign now = time_i[8+:TickW];
 
   // ---- state per QP --------------------------------------------------------------------------------
-  typedef struct packed {
-    logic [2:0] retry;   // restarts without progress
-    logic [2:0] rnr;
-  } count_t;
   logic [NumQp-1:0] armed_q, expired_q, waiting_q;  // waiting: for the RNR timer
-  count_t count_mem[NumQp];
+  retry_count_t count_mem[NumQp];
 
   // ---- decision ------------------------------------------------------------------------------------
-  count_t cnt, cnt_d;
+  retry_count_t cnt, cnt_d;
   logic waiting, waiting_d, arm, disarm;
   retry_act_t act;
   assign waiting = waiting_q[ask_qp_i];
@@ -205,6 +207,8 @@ module retry_ctl
   assign scan_min = live && !hit && rdata < scan_min_q ? rdata : scan_min_q;
 
   assign exp_valid_o = exp_valid_q;
+  assign keep_o = '{count: count_mem[off_qp_i], waiting: waiting_q[off_qp_i]};
+  assign stuck_o = armed_q[probe_qp_i] || (exp_valid_q && exp_qp_q == probe_qp_i);
   assign exp_qp_o = exp_qp_q;
   assign fired_o = expired_q[fired_qp_i];
   assign wake_valid_o = !any || wake_q > now;
@@ -248,6 +252,7 @@ module retry_ctl
         expired_q[off_qp_i] <= 1'b0;
         waiting_q[off_qp_i] <= 1'b0;
       end
+      if (load_i) waiting_q[off_qp_i] <= keep_i.waiting;
       // earliest deadline: exact after each round, and never later than a deadline in between
       if (rd_q || on) begin
         wake_q <= earliest(!any ? '1 : last ? scan_min : wake_q, on, deadline);
@@ -259,8 +264,8 @@ module retry_ctl
     end
     if (hit) exp_qp_q <= rd_qp_q;
     if (scan) rd_qp_q <= scan_q;
-    if (ask_valid_i || off_valid_i)
-      count_mem[off_valid_i ? off_qp_i : ask_qp_i] <= off_valid_i ? '0 : cnt_d;
+    if (ask_valid_i || off_valid_i || load_i)
+      count_mem[off_valid_i || load_i ? off_qp_i : ask_qp_i] <= off_valid_i ? '0 : load_i ? keep_i.count : cnt_d;
   end
 
 endmodule

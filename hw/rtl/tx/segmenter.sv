@@ -52,6 +52,12 @@ module segmenter
   input  psn_t        init_psn_i,
   output wqe_idx_t    adm_next_o,
   output psn_t        adm_psn_o,
+  // with hold_i: what is kept of adm_qp_i; load_i writes it
+  input  logic        load_i,
+  input  send_t       keep_i,
+  output send_t       keep_o,
+  input  qp_idx_t     probe_qp_i,
+  output logic        busy_o,        // something of probe_qp_i is under way
   // completer: while sync_i nothing is sent; rst_valid_i sets the place of cpl_qp_i
   input  logic        sync_i,
   input  logic        rst_valid_i,
@@ -125,7 +131,8 @@ module segmenter
   output qp_idx_t     sent_qp_o,
   output logic [4:0]  sent_timeout_o,
   output logic        ev_again_o,    // it was sent before
-  output logic        retire_o,      // a ticket is done with
+  output logic        retire_o,      // a ticket is done with, of this QP
+  output qp_idx_t     retire_qp_o,
   output logic        ev_window_o,
   output logic        ev_credit_o,   // a QP waits for credits
   output logic        ev_read_o,     // a READ request goes
@@ -133,22 +140,6 @@ module segmenter
 );
 
   // ---- state per QP --------------------------------------------------------------------------------
-  typedef struct packed {
-    wqe_idx_t    next;
-    logic [31:0] off;        // bytes of WQE `next` sent
-    psn_t        psn;        // next PSN
-    logic [7:0]  since_req;  // packets of this message since AckReq
-    logic        ack_req;    // newest packet asked for an acknowledge
-    logic        halt;       // a WQE was bad: nothing more is sent
-    logic        failed;     // the change of WQE max_next-1 was refused
-    wqe_idx_t    max_next;   // behind the newest WQE ever sent whole
-    psn_t        max_psn;    // behind the newest PSN ever sent
-    psn_t        rd_psn;     // behind the newest READ or atomic, or what was unacknowledged later
-    rd_num_t     rd_num;     // READs and atomics sent
-    credit_t     used;       // messages before `next` that took a credit
-    logic        probe;      // one may go without
-  } send_t;
-
   send_t send_mem[NumQp];
 
   typedef enum logic [3:0] {
@@ -179,6 +170,8 @@ module segmenter
   assign turn_o = m_q.turn;
   assign st = send_mem[qp];
   assign adm_next_o = st.next;
+  assign keep_o = st;
+  assign busy_o = (state_q != SegIdle && m_q.qp == probe_qp_i) || (pkt_valid_q && pkt_q.qp == probe_qp_i);
   assign adm_psn_o = st.psn;
   send_t cpl_st;
   assign cpl_st = send_mem[cpl_qp_i];
@@ -340,6 +333,8 @@ module segmenter
   assign retire_o = (take && !fresh && msg_i.last) ||
                     ((stopped || local_done || drop || ended) && m_q.last);
 
+  assign retire_qp_o = state_q == SegIdle ? msg_i.qp : m_q.qp;
+
   assign size_we_o = fresh && msg_i.kind == MsgPackets;
   always_comb begin
     size_lg_o = 4'd7;  // headers and 64 bytes
@@ -382,9 +377,11 @@ module segmenter
   // ---- state ---------------------------------------------------------------------------------------------
   always_comb begin
     st_d = st;
-    st_we = init_i || send || local_done || late || rst_valid_i;
+    st_we = init_i || load_i || send || local_done || late || rst_valid_i;
     if (init_i) begin
       st_d = '{psn: init_psn_i, max_psn: init_psn_i, rd_psn: init_psn_i, probe: 1'b1, default: '0};
+    end else if (load_i) begin
+      st_d = keep_i;
     end else if (sync_i) begin
       st_d = cpl_st;
       st_d.next = rst_next_i;
@@ -417,7 +414,7 @@ module segmenter
       if (psn_gt(st_d.psn, st.max_psn)) st_d.max_psn = st_d.psn;
     end
     // sent whole for the first time
-    if (!init_i && !sync_i && st.next == st.max_next && st_d.next != st.next)
+    if (!init_i && !load_i && !sync_i && st.next == st.max_next && st_d.next != st.next)
       st_d.max_next = st_d.next;
   end
 

@@ -76,6 +76,9 @@ module tx_egress
   output logic             ev_abort_o,
   output logic             ev_stall_mac_o,
   output logic             ev_stall_read_o,
+  // something of this slot is under way: an acknowledge or a packet, or what it leaves for the requester
+  input  qp_idx_t          probe_qp_i,
+  output logic             busy_o,
   output logic             idle_o,
   input  logic             drain_i,
   output logic             drain_done_o
@@ -436,6 +439,17 @@ module tx_egress
       if (!drain_i) drain_q <= DrainNone;
     end
   end
+
+  // ---- what is under way of a slot (docs/qp-cache.md): its jobs, and what they leave at u_out ---------------------
+  logic job_busy, out_busy;
+  slot_count #(.Width(6)) u_job_count (
+    .clk_i, .rst_ni, .begin_i(pick), .begin_qp_i(job_in.pkt.qp), .end_i(head_pop), .end_qp_i(head_err.qp), .probe_qp_i, .busy_o(job_busy)
+  );
+  slot_count #(.Width(4)) u_out_count (
+    .clk_i, .rst_ni, .begin_i(err_push || sent_push), .begin_qp_i(head_err.qp), .end_i(out_pop), .end_qp_i(out.who.qp), .probe_qp_i,
+    .busy_o(out_busy)
+  );
+  assign busy_o = job_busy || out_busy;
 
   assign idle_o = jobs_q == '0 && frames_q == '0 && !out_valid;
   assign drain_done_o = drain_i && drain_q == DrainFrames && left_q == '0;

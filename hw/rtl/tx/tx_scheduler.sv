@@ -61,6 +61,12 @@ module tx_scheduler
   input  logic           resume_i,     // a turn for QP adm_qp_i: it left SQD
   input  qp_idx_t        adm_qp_i,
   output wqe_idx_t       adm_pi_o,
+  // with hold_i: what is kept of adm_qp_i; load_i writes it
+  input  logic           load_i,
+  input  sched_keep_t    keep_i,
+  output sched_keep_t    keep_o,
+  input  qp_idx_t        probe_qp_i,
+  output logic           busy_o,       // something of probe_qp_i is under way
   // state of others, looked up for op_qp_o
   output qp_idx_t        op_qp_o,
   input  wqe_idx_t       op_ci_i,
@@ -168,6 +174,7 @@ module tx_scheduler
   assign op_queued = queued_q[op_qp];
   assign op_away = away_q[op_qp];
   assign adm_pi_o = op_pi;
+  assign keep_o = '{pi: op_pi, fetch: op_fetch, size: size_mem[op_qp], blocked: op_blocked, paused: paused_q[op_qp]};
   assign gen_a_o = gen_mem[gen_a_qp_i];
   assign gen_b_o = gen_mem[gen_b_qp_i];
   assign gen_b_paused_o = paused_q[gen_b_qp_i];
@@ -367,7 +374,7 @@ module tx_scheduler
         turn_qp_q <= op_qp;
         turn_q <= turn_d;
       end
-      if (op == OpStop || op == OpRestart) turn_open_q <= 1'b0;
+      if (op == OpStop || op == OpRestart || (op == OpHold && load_i)) turn_open_q <= 1'b0;  // the turn of another QP is not its
     end
     if (qpb_rsp_valid_i || (qpa_rsp_valid_i && fetch_state_q == FetchPick)) begin
       att_rts_q <= att_in.state inside {QpRts, QpSqd};
@@ -412,9 +419,9 @@ module tx_scheduler
       if (op == OpIssue && turn_over) away_q[op_qp] <= 1'b1;
       else if (op == OpStop || op == OpRestart || op == OpAgain || (op == OpHold && init_i)) away_q[op_qp] <= 1'b0;
       unique case (op)
-        OpHold: if (init_i) begin
-          blocked_q[op_qp] <= 1'b0;
-          paused_q[op_qp] <= 1'b0;
+        OpHold: if (init_i || load_i) begin
+          blocked_q[op_qp] <= load_i && keep_i.blocked;
+          paused_q[op_qp] <= load_i && keep_i.paused;
         end else if (resume_i && !paused_q[op_qp]) begin
           blocked_q[op_qp] <= 1'b0;
         end
@@ -428,14 +435,14 @@ module tx_scheduler
         default: ;
       endcase
     end
-    if (db_taken || (op == OpHold && init_i)) pi_mem[op_qp] <= init_i ? '0 : db_pi_q;
-    if (op == OpStop || op == OpRestart || tkt_valid_o || (op == OpHold && init_i)) begin
-      fetch_mem[op_qp] <= init_i ? '0 : op == OpStop ? stop_next_i :
+    if (db_taken || (op == OpHold && (init_i || load_i))) pi_mem[op_qp] <= init_i ? '0 : load_i ? keep_i.pi : db_pi_q;
+    if (op == OpStop || op == OpRestart || tkt_valid_o || (op == OpHold && (init_i || load_i))) begin
+      fetch_mem[op_qp] <= init_i ? '0 : load_i ? keep_i.fetch : op == OpStop ? stop_next_i :
                           op == OpRestart ? rst_next_i : op_fetch + 16'(count);
     end
     if (op == OpStop || op == OpRestart || (op == OpHold && init_i)) gen_mem[op_qp] <= op_gen + 1'b1;
     // the segmenter is held while a QP is cleared
-    if (size_we_i || init_i) size_mem[init_i ? op_qp : size_qp_i] <= init_i ? 4'd10 : size_lg_i;
+    if (size_we_i || init_i || load_i) size_mem[init_i || load_i ? op_qp : size_qp_i] <= init_i ? 4'd10 : load_i ? keep_i.size : size_lg_i;
   end
 
   // ---- who else waits --------------------------------------------------------------------------------
@@ -443,6 +450,8 @@ module tx_scheduler
   assign self_in_rotation = queued_q[seg_qp_i] && !away_q[seg_qp_i] && !(cur_valid_q && cur_q == seg_qp_i);
   assign others_o = rot_level > (QpIdxW + 1)'(self_in_rotation) ||
                     (cur_valid_q && cur_q != seg_qp_i) || turn_q != seg_turn_i;
+
+  assign busy_o = queued_q[probe_qp_i] || (cur_valid_q && cur_q == probe_qp_i) || (db_state_q != DbIdle && db_qp_q == probe_qp_i);
 
   // The rotation holds a QP at most once, so it is never full when a QP is pushed; data of the
   // attributes that the requester has no use for end here.
