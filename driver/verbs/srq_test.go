@@ -109,7 +109,7 @@ func TestSRQTraffic(t *testing.T) {
 }
 
 func srqTraffic(t *testing.T, width int, loss float64) {
-	const qps, depth, slot, messages = 10, 24, 20000, 160
+	const qps, depth, slot, messages = 10, 24, 20000, 320
 	rng := rand.New(rand.NewPCG(uint64(width), uint64(loss)))
 	b := newSRQBench(t, qps, verbs.SRQConfig{MaxWR: depth, MaxSGE: 3}, depth*slot, verbstest.Config{Width: width, Sim: func(c *cosim.PairConfig) {
 		c.RandomStalls(rng.Uint64())
