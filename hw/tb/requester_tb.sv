@@ -2426,6 +2426,20 @@ module requester_tb
     for (int q = 0; q < nq; q++) resume(q);
     settle(-1);
     audit();
+    // a change of the MR table that is under way is finished first
+    for (int q = 0; q < nq; q++) for (int n = 0; n < 4 * one; n++) begin
+      post(q, 1, 1, 1, BadNone);
+      base = n_change;
+      bell(q);
+      for (int i = 0; i < 1000 * one && n_change == base && r_done[q] != r_pi[q]; i++) @(posedge clk);
+      repeat (rnd(0, 10)) @(posedge clk);
+      stop(q, 1);
+      for (int i = 0; i < 200 * one && d_tell[q]; i++) @(posedge clk);
+      if (d_tell[q]) $fatal(1, "QP %0d is not drained after its change", q);
+      resume(q);
+      settle(q);
+    end
+    audit();
 
     // reset under load: state first, three drains, then nothing of the QP moves; the others go on
     for (int round = 0; round < 10 * one; round++) begin
