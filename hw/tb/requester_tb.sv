@@ -857,7 +857,7 @@ module requester_tb
       // a timeout is never early, and late by the scan and the way from memory only
       if (black[q] && n_una[q] > 1) begin
         if (tim - una_time[q] < (64'd1024 << qp_tab[pkt.qp].timeout)) $fatal(1, "QP %0d: timer early", q);
-        if (tim - una_time[q] > (64'd1024 << qp_tab[pkt.qp].timeout) + 768 + 2500) $fatal(1, "QP %0d: timer %0d cycles late", q, tim - una_time[q] - (64'd1024 << qp_tab[pkt.qp].timeout));
+        if (tim - una_time[q] > (64'd1024 << qp_tab[pkt.qp].timeout) + 512 + 2500) $fatal(1, "QP %0d: timer %0d cycles late", q, tim - una_time[q] - (64'd1024 << qp_tab[pkt.qp].timeout));
       end
       una_time[q] = tim;
     end
@@ -2083,18 +2083,18 @@ module requester_tb
     end
     window = 64;
     // errors and failed QPs, also put into ERR from outside
-    for (int round = 0; round < 10 * one; round++) begin
+    for (int round = 0; round < 20 * one; round++) begin
       uc_pct = round % 2 == 0 ? 0 : 20;
       for (int q = 0; q < nq; q++) begin
         setup(q, 3'(rnd(1, 5)), 1'(q), 4'd6);
-        if (round < 6 && !is_uc(q)) begin
+        if (round < 12 && !is_uc(q)) begin
           inject[q] = rnd(2, 30);
           inject_syn[q] = (q + round) % 4 == 0 ? 8'h00 : 8'h60 + 8'((q + round) % 4);
         end
       end
       for (int q = 0; q < nq; q++) begin
         for (int i = 0; i < 60 * one; i++) begin
-          if (round < 6 && i == 30 && is_uc(q)) begin
+          if (round < 12 && i == 30 && is_uc(q)) begin
             plan_len[0] = 64;
             post(q, 1, 0, 1, BadKey);
           end
@@ -2103,7 +2103,7 @@ module requester_tb
       end
       sqd_on = 1;
       for (int q = 0; q < nq; q++) bell(q);
-      if (round >= 6) begin
+      if (round >= 12) begin
         repeat (rnd(1, 2500)) @(posedge clk);
         for (int q = 0; q < nq; q++) begin
           forced[q] = 1;

@@ -14,16 +14,16 @@
 //   transport timer      restart, counted. 4.096 us * 2^timeout, timeout 0: none
 // `retry_cnt` and `rnr_retry` bound restarts without progress; the one after that fails the oldest WQE.
 //
-// Timers: one deadline per QP in ticks of 256 cycles of time_i, in a RAM that is read at one QP per cycle. A timer
-// never fires early; it fires at most 3 ticks (768 cycles) late, plus the time that timers which fire at once
+// Timers: one per QP, in ticks of 256 cycles of time_i, in a timer_tree: what a timer costs does not grow with the number of
+// QPs. A timer never fires early; it fires at most 2 ticks (512 cycles) late, plus the time that timers which fire at once
 // wait for each other. Only time_i is looked at, so time may jump. The transport timer starts with the first packet sent
 // while it is off; a restart stops it, its first packet starts it again. With nothing outstanding it is the credit timer of a QP that
 // waits for credits: it starts when the QP goes to sleep and stops with whatever wakes the QP.
 //
-// wake_o: no timer fires before that time; it is the time of the earliest one, or earlier while the scan has not
-// seen yet that a timer was moved or stopped. wake_valid_o falls when that time has come.
+// wake_o: the time of the earliest timer. wake_valid_o is 0 for some cycles after a timer was started, moved or stopped, and
+// when that time has come.
 //
-// Throughput: one decision and one start per cycle, never both. Back-pressure: exp waits, the scan with it.
+// Throughput: one decision and one start per cycle, never both. Back-pressure: exp waits, and no timer fires then.
 
 module retry_ctl
   import rnic_pkg::*;
@@ -94,9 +94,6 @@ module retry_ctl
     return t[16+:TickW];
   endfunction
   // verilator lint_on UNUSEDSIGNAL
-  function automatic tick_t earliest(input tick_t a, input logic use_b, input tick_t b);
-    return use_b && b < a ? b : a;
-  endfunction
 
   tick_t now;
   assign now = time_i[8+:TickW];
@@ -172,47 +169,53 @@ module retry_ctl
   end
 
   // ---- deadlines -----------------------------------------------------------------------------------
-  logic ask_arm, sent_arm, we, on, off;
-  qp_idx_t we_qp;
+  logic ask_arm, sent_arm, on, off;
+  qp_idx_t set_qp;
   tick_t deadline;
   assign ask_arm = arm && (ask_i.cause == CauseRnr || ask_i.timeout != '0);
   assign sent_arm = sent_valid_i && sent_timeout_i != '0 && !armed_q[sent_qp_i];
   assign on = ask_arm || sent_arm;
   assign off = disarm || (arm && !ask_arm);
-  assign we = on;
-  assign we_qp = ask_valid_i ? ask_qp_i : sent_qp_i;
+  assign set_qp = ask_valid_i ? ask_qp_i : sent_qp_i;
   always_comb begin
-    deadline = now;
     if (ask_arm && ask_i.cause == CauseRnr) deadline = now + rnr_ticks(ask_i.rnr_code);
-    else if (on) deadline = now + transport_ticks(ask_arm ? ask_i.timeout : sent_timeout_i);
+    else deadline = now + transport_ticks(ask_arm ? ask_i.timeout : sent_timeout_i);
   end
 
-  logic any, scan, rd_q, stale_q, exp_valid_q, hit, live, last;
-  qp_idx_t scan_q, rd_qp_q, exp_qp_q;
-  tick_t rdata, scan_min_q, scan_min, wake_q;
-  assign any = armed_q != '0;
-  assign scan = any && !exp_valid_q && !hit;
+  // A QP that is off while another one's timer is set waits a cycle. Were it forgotten, its timer would fire, and be ignored.
+  logic drop_q, drop_now;
+  qp_idx_t drop_qp_q;
+  assign drop_now = !on && !off && (drop_q || off_valid_i);
+  always_ff @(posedge clk_i) begin
+    if (!rst_ni) drop_q <= 1'b0;
+    else if (off_valid_i) drop_q <= !drop_now || drop_q;
+    else if (drop_now || (on && set_qp == drop_qp_q)) drop_q <= 1'b0;
+    if (off_valid_i) drop_qp_q <= off_qp_i;
+  end
 
-  rnic_ram #(.Width(TickW), .Depth(NumQp)) u_deadline (
-    .clk_i,
-    .we_i(we), .waddr_i(we_qp), .wdata_i(deadline),
-    .re_i(scan), .raddr_i(scan_q), .rdata_o(rdata)
+  logic tree_ready, fire_valid, next_valid, any, exp_valid_q, hit;
+  qp_idx_t fire_qp, exp_qp_q;
+  tick_t next;
+  timer_tree #(.Num(NumQp), .TickW(TickW)) u_timers (
+    .clk_i, .rst_ni, .ready_o(tree_ready), .now_i(now),
+    .set_valid_i(on || off || drop_now), .set_on_i(on),
+    .set_idx_i(on || off ? set_qp : drop_q ? drop_qp_q : off_qp_i), .set_deadline_i(deadline),
+    .fire_ready_i(!exp_valid_q && !fire_valid), .fire_valid_o(fire_valid), .fire_idx_o(fire_qp),
+    .next_valid_o(next_valid), .any_o(any), .next_o(next)
   );
 
-  // a deadline written while it is read is left to the next round
-  assign live = rd_q && armed_q[rd_qp_q] && !expired_q[rd_qp_q] && !stale_q &&
-                !(we && we_qp == rd_qp_q);
-  assign hit = live && now >= rdata;
-  assign last = rd_q && rd_qp_q == '1;
-  assign scan_min = live && !hit && rdata < scan_min_q ? rdata : scan_min_q;
-
+  assign hit = fire_valid && armed_q[fire_qp];
   assign exp_valid_o = exp_valid_q;
   assign keep_o = '{count: count_mem[off_qp_i], waiting: waiting_q[off_qp_i]};
   assign stuck_o = armed_q[probe_qp_i] || (exp_valid_q && exp_qp_q == probe_qp_i);
   assign exp_qp_o = exp_qp_q;
   assign fired_o = expired_q[fired_qp_i];
-  assign wake_valid_o = !any || wake_q > now;
-  assign wake_o = any ? 64'({wake_q, 8'd0}) : '1;
+  assign wake_valid_o = next_valid && !drop_q && (!any || next > now);
+  assign wake_o = any ? 64'({next, 8'd0}) : '1;
+
+  // nothing is set while the tree clears itself: the requester sweeps its own state as long
+  logic unused;
+  assign unused = tree_ready;
 
   always_ff @(posedge clk_i) begin
     if (!rst_ni) begin
@@ -220,28 +223,18 @@ module retry_ctl
       expired_q <= '0;
       waiting_q <= '0;
       exp_valid_q <= 1'b0;
-      rd_q <= 1'b0;
-      stale_q <= 1'b0;
-      scan_q <= '0;
-      scan_min_q <= '1;
-      wake_q <= '1;
       ev_timeout_o <= 1'b0;
       ev_nak_seq_o <= 1'b0;
       ev_rnr_o <= 1'b0;
     end else begin
-      rd_q <= scan;
-      if (any) begin
-        stale_q <= we && we_qp == scan_q;
-        if (scan) scan_q <= scan_q + 1'b1;
-      end
       if (exp_ready_i) exp_valid_q <= 1'b0;
       if (hit) begin
         exp_valid_q <= 1'b1;
-        expired_q[rd_qp_q] <= 1'b1;
+        expired_q[fire_qp] <= 1'b1;
       end
       if (on) begin
-        armed_q[we_qp] <= 1'b1;
-        expired_q[we_qp] <= 1'b0;
+        armed_q[set_qp] <= 1'b1;
+        expired_q[set_qp] <= 1'b0;
       end else if (off) begin
         armed_q[ask_qp_i] <= 1'b0;
         expired_q[ask_qp_i] <= 1'b0;
@@ -253,17 +246,11 @@ module retry_ctl
         waiting_q[off_qp_i] <= 1'b0;
       end
       if (load_i) waiting_q[off_qp_i] <= keep_i.waiting;
-      // earliest deadline: exact after each round, and never later than a deadline in between
-      if (rd_q || on) begin
-        wake_q <= earliest(!any ? '1 : last ? scan_min : wake_q, on, deadline);
-        scan_min_q <= earliest(!any || last ? '1 : scan_min, on, deadline);
-      end
       ev_timeout_o <= ask_valid_i && ask_i.cause == CauseTimer && !waiting && ask_i.outstanding;
       ev_nak_seq_o <= ask_valid_i && ask_i.cause == CauseNakSeq && !ask_i.implied;
       ev_rnr_o <= ask_valid_i && ask_i.cause == CauseRnr;
     end
-    if (hit) exp_qp_q <= rd_qp_q;
-    if (scan) rd_qp_q <= scan_q;
+    if (hit) exp_qp_q <= fire_qp;
     if (ask_valid_i || off_valid_i || load_i)
       count_mem[off_valid_i || load_i ? off_qp_i : ask_qp_i] <= off_valid_i ? '0 : load_i ? keep_i.count : cnt_d;
   end
