@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // One verilated NIC and what surrounds its pins: clock and reset, register master, host memory
-// (axi_memory.h), MAC with link pacing, interrupt and verdict sampling, FST trace. No protocol knowledge.
+// (axi_memory.h), MAC with link pacing and PFC, interrupt and verdict sampling, FST trace. No knowledge of protocols
+// above the MAC.
 //
 // A cycle: inputs are driven and settle with the clock low; outputs are sampled; then the rising edge.
 // All inputs are functions of earlier cycles only, so the core sees a synchronous environment.
@@ -33,6 +34,9 @@ using Keep = std::remove_reference<decltype(Vrnic::rx_keep_i)>::type;
 constexpr uint64_t kAllBytes = kBeat == 64 ? ~0ull : (1ull << (kBeat % 64)) - 1;
 constexpr uint32_t kTxSlackCycles = 16;  // how far the MAC's FIFO takes frames ahead of the link
 constexpr uint32_t kResetCycles = 16;
+// PFC frame (IEEE 802.1Q 36.1, 802.3 31): to 01-80-c2-00-00-01, type 8808, opcode 0101, enable vector, 8 times in quanta of 512 bits.
+constexpr uint32_t kPfcFrame = 60;
+constexpr uint8_t kPfcHead[] = {0x01, 0x80, 0xc2, 0, 0, 1}, kPfcType[] = {0x88, 0x08, 0x01, 0x01};
 
 template <class T>
 uint8_t *bytes(T &port) {
@@ -97,6 +101,8 @@ class Nic {
     ctx_->assertOn(false);
     if (rx_len_ != 0) rx_pop();
     tx_len_ = 0;
+    pfc_sent_ = 0;
+    for (uint64_t &p : paused_ps_) p = 0;
     tx_in_ = tx_held_ = false;
     axi_.reset();
     sh_->mmio_cons = issued_ = stamped_ = sh_->mmio_prod;
@@ -122,7 +128,7 @@ class Nic {
     uint32_t ev = 0;
     while (sh_->cycle < until) {
       if (quiet_ && skip(until)) continue;
-      if (tx_room() < RNIC_MAX_FRAME + 2 * sizeof(rnic_frame) ||
+      if (tx_room() < RNIC_MAX_FRAME + kPfcFrame + 4 * sizeof(rnic_frame) ||
           sh_->verdict_prod - sh_->verdict_cons >= RNIC_VERDICT_SLOTS) {
         ev |= RNIC_STOP_RING;
         break;
@@ -196,7 +202,10 @@ class Nic {
   uint64_t tx_held_keep_ = 0;
   uint8_t tx_held_data_[kBeat] = {};
   uint8_t tx_buf_[RNIC_MAX_FRAME + 64] = {};
+  uint8_t pfc_sent_ = 0;           // priorities that the peer was told to stop
+  uint64_t pfc_refresh_ps_ = 0;    // and when it is to be told again
   // MAC, receive side
+  uint64_t paused_ps_[8] = {};     // end of the pause of each priority
   uint32_t rx_len_ = 0, rx_off_ = 0;  // frame being given to the core
   uint32_t rx_flags_ = 0;
   const uint8_t *rx_data_ = nullptr;
@@ -290,6 +299,10 @@ class Nic {
       uint64_t c = due_cycle(f->t0);
       if (c < to) to = c;
     }
+    for (const uint64_t p : paused_ps_)
+      if (p > now_ps() && due_cycle(p) < to) to = due_cycle(p);
+    if (top_->pfc_xoff_o != pfc_sent_) return false;
+    if (pfc_sent_ != 0 && due_cycle(pfc_refresh_ps_) < to) to = due_cycle(pfc_refresh_ps_);
     if (to <= sh_->cycle) return false;
     sh_->stats.cycles_skipped += to - sh_->cycle;
     sh_->cycle = to;
@@ -348,6 +361,7 @@ class Nic {
     axi_.sample_b(t.m_axi_bready_o);
 
     ev |= sample_tx(now);
+    if (!tx_in_ && cfg_.mac_pfc_quanta != 0) ev |= sample_pfc(now);
 
     if (t.verdict_valid_o && sh_->want_verdicts) {
       rnic_verdict &v = verdicts_[sh_->verdict_prod % RNIC_VERDICT_SLOTS];
@@ -445,6 +459,49 @@ class Nic {
     return RNIC_STOP_FRAME;
   }
 
+  uint64_t quanta_ps(uint64_t n) const { return n * 512 * 1000000ull / (cfg_.mac_mbps ? cfg_.mac_mbps : 100000); }
+
+  // Between two frames: a PFC frame if priorities are to be stopped or let go, or before the peer's pause runs out.
+  uint32_t sample_pfc(uint64_t now) {
+    const uint8_t xoff = top_->pfc_xoff_o;
+    if (xoff == pfc_sent_ && (xoff == 0 || now < pfc_refresh_ps_)) return 0;
+    uint8_t b[kPfcFrame] = {};
+    memcpy(b, kPfcHead, sizeof kPfcHead);
+    for (unsigned i = 0; i < 6; i++) b[6 + i] = static_cast<uint8_t>(top_->mac_addr_o >> (8 * i));
+    memcpy(b + 12, kPfcType, sizeof kPfcType);
+    b[17] = xoff | pfc_sent_;
+    for (unsigned i = 0; i < 8; i++) {
+      if ((xoff >> i & 1) == 0) continue;
+      b[18 + 2 * i] = static_cast<uint8_t>(cfg_.mac_pfc_quanta >> 8);
+      b[19 + 2 * i] = static_cast<uint8_t>(cfg_.mac_pfc_quanta);
+    }
+    const uint64_t start = link_free_ps_ > now ? link_free_ps_ : now;
+    uint64_t end = start + byte_ps(kPreamble + kMinFrame + kFcs);
+    if (end < now + clk_) end = now + clk_;
+    link_free_ps_ = end + byte_ps(kGap);
+    pfc_sent_ = xoff;
+    pfc_refresh_ps_ = end + quanta_ps(cfg_.mac_pfc_quanta) / 2;
+    rnic_frame f{};
+    f.len = kPfcFrame;
+    f.t0 = now;
+    f.t1 = end;
+    push(tx_ring_.get(), sh_->tx_prod, f, b);
+    sh_->stats.tx_pfc_frames++;
+    return RNIC_STOP_FRAME;
+  }
+
+  // True if the MAC keeps a received frame: it is a PFC frame.
+  bool take_pfc(const rnic_frame &f, const uint8_t *b, uint64_t now) {
+    if (cfg_.mac_pfc_quanta == 0 || f.len < kPfcFrame || memcmp(b, kPfcHead, sizeof kPfcHead) != 0 ||
+        memcmp(b + 12, kPfcType, sizeof kPfcType) != 0)
+      return false;
+    if (f.flags & RNIC_FRAME_BAD) return true;
+    for (unsigned i = 0; i < 8; i++)
+      if (b[17] >> i & 1) paused_ps_[i] = now + quanta_ps(static_cast<uint64_t>(b[18 + 2 * i]) << 8 | b[19 + 2 * i]);
+    sh_->stats.rx_pfc_frames++;
+    return true;
+  }
+
   static void push(uint8_t *ring, uint64_t &prod, const rnic_frame &f, const uint8_t *data) {
     const uint64_t need = sizeof(rnic_frame) + ((f.len + 7u) & ~7u);
     uint64_t off = prod % RNIC_FRAME_RING_BYTES;
@@ -468,8 +525,11 @@ class Nic {
     Vrnic &t = *top_;
     const uint64_t now = now_ps();
     t.time_i = sh_->cycle;
-    if (t.pfc_pause_i != static_cast<uint8_t>(sh_->pfc_pause)) {
-      t.pfc_pause_i = static_cast<uint8_t>(sh_->pfc_pause);
+    uint8_t pause = static_cast<uint8_t>(sh_->pfc_pause);
+    for (unsigned i = 0; i < 8; i++)
+      if (paused_ps_[i] > now) pause |= static_cast<uint8_t>(1u << i);
+    if (t.pfc_pause_i != pause) {
+      t.pfc_pause_i = pause;
       quiet_ = false;
       changed_ = true;
     }
@@ -556,6 +616,12 @@ class Nic {
     set(t.rx_valid_i, 0);
     if (rx_len_ == 0) {
       const rnic_frame *f = rx_head();
+      while (f != nullptr && f->t0 <= now && take_pfc(*f, reinterpret_cast<const uint8_t *>(f + 1), now)) {
+        rx_len_ = f->len;
+        rx_pop();
+        f = rx_head();
+        quiet_ = false;  // its pause is seen in the next cycle
+      }
       if (f == nullptr || f->t0 > now) return;
       if (f->len == 0 || f->len > RNIC_MAX_FRAME) {
         err_.fail("RX ring: frame of %u bytes", f->len);
@@ -613,6 +679,7 @@ RNIC_API void *rnic_create(const rnic_config *cfg, char *err, uint32_t err_bytes
   if (cfg->abi != RNIC_ABI_VERSION) why = "configuration is of another ABI version";
   else if (cfg->clock_ps < 100 || cfg->clock_ps > 1000000) why = "clock_ps is not within 100 to 1000000";
   else if (cfg->axi_reorder > 2) why = "axi_reorder is not within 0 to 2";
+  else if (cfg->mac_pfc_quanta > 65535) why = "mac_pfc_quanta is not within 0 to 65535";
   else if (cfg->axi_stall > 60000 || cfg->mac_tx_stall > 60000 || cfg->mac_rx_gap > 60000)
     why = "a stall probability is above 60000/65536";
   if (why != nullptr) {

@@ -434,23 +434,35 @@ func (b *benchmark) driver() error {
 	return nil
 }
 
-// smallMessages: message rate of 64-byte WRITEs over 16 QPs; the scale issue has goals for it.
+// smallMessages: rates of 64-byte messages over 64 QPs between two NICs, each QP's work requests posted in batches with one doorbell.
 func (b *benchmark) smallMessages(width int) error {
-	p, err := verbstest.New(verbstest.Config{Width: width})
-	if err != nil {
-		return err
+	const qps = 64
+	for _, c := range []struct {
+		op   verbs.Opcode
+		goal float64
+	}{{verbs.OpRDMAWrite, 50}, {verbs.OpSend, 25}, {verbs.OpRDMARead, 20}} {
+		err := func() error {
+			p, err := verbstest.New(verbstest.Config{Width: width, CQSize: 3 * qps * 64})
+			if err != nil {
+				return err
+			}
+			defer p.Close()
+			s, err := newStream(p, 0, c.op, qps, verbs.MTU1024, 64, 64)
+			if err != nil {
+				return err
+			}
+			s.Messages, s.Batch = 20000, 32
+			res, err := s.Run()
+			if err != nil {
+				return err
+			}
+			b.add(fmt.Sprintf("%s 64 B, %d QPs, %d bit: message rate", strings.TrimPrefix(c.op.String(), "RDMA_"), qps, width), res.Mpps(), "Mpps", c.goal)
+			return nil
+		}()
+		if err != nil {
+			return err
+		}
 	}
-	defer p.Close()
-	s, err := newStream(p, 0, verbs.OpRDMAWrite, 16, verbs.MTU1024, 64, 64)
-	if err != nil {
-		return err
-	}
-	s.Messages = 20000
-	res, err := s.Run()
-	if err != nil {
-		return err
-	}
-	b.add(fmt.Sprintf("WRITE 64 B, 16 QPs, %d bit: message rate", width), res.Mpps(), "Mpps", 0)
 	return nil
 }
 

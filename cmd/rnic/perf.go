@@ -172,6 +172,8 @@ type perfConfig struct {
 	width    int
 	seed     uint64
 	threads  int
+	noPFC    bool
+	dmaWrite uint32
 	pcap     string
 	json     bool
 	gbits    bool
@@ -279,6 +281,8 @@ are for both sides; --server-opt gives the server others, which must agree where
 	f.Uint64Var(&c.seed, "seed", 1, "`seed` of the simulation and of random faults; the same seed gives the same run")
 	f.IntVar(&c.threads, "threads", 1, "threads of the simulation; the result does not depend on them")
 	f.BoolVar(&c.ipv6, "ipv6", false, "IPv6 addresses")
+	f.BoolVar(&c.noPFC, "no-pfc", false, "no priority flow control: a NIC that gets more than it can take drops frames instead of stopping its peer")
+	f.Uint32Var(&c.dmaWrite, "dma-write", 0, "what NICs can write to host memory, in `MB/s` (default 12800)")
 	f.StringVar(&c.pcap, "pcap", "", "capture every frame to this `file`")
 	f.StringArrayVar(&c.serverOp, "server-opt", nil, "`options` for the server alone, such as \"-m 1024\"")
 	c.faults.add(cmd)
@@ -372,6 +376,14 @@ func (c *perfConfig) run(out, notes io.Writer) (err error) {
 		if c.test.latency {
 			s.Window = simtime.Time(model.DefaultConfig(c.width).ClockPS) // software polls as fast as the clock
 		}
+		s.Tune = func(_ int, m *model.Config) {
+			if c.noPFC {
+				m.PFCQuanta = 0
+			}
+			if c.dmaWrite != 0 {
+				m.AXIWriteMBps = c.dmaWrite
+			}
+		}
 	}})
 	if err != nil {
 		return err
@@ -409,7 +421,7 @@ func (c *perfConfig) run(out, notes io.Writer) (err error) {
 		n := h.Dev.PCIe().Region(pcie.BARRegisters).Load64(regs.RxDropOffset + 8*uint64(regs.DropReasonOverflow))
 		doc.Info.Overflow[i] = n
 		if n > 0 {
-			fmt.Fprintf(text, "%s dropped %d frames for want of room (the link has no PFC); fewer in flight (-t) may be faster\n", []string{"client", "server"}[i], n)
+			fmt.Fprintf(text, "%s dropped %d frames for want of room; fewer in flight (-t) may be faster\n", []string{"client", "server"}[i], n)
 		}
 	}
 	if c.pcap != "" {

@@ -142,11 +142,15 @@ func TestPerfOptions(t *testing.T) {
 	require.Equal(t, one, two)
 }
 
-// A receiver that is sent more than it can take says so.
+// A receiver that is sent more than it can take says so; with flow control it stops the sender.
 func TestPerfTellsOfOverflow(t *testing.T) {
-	code, out, notes := rnic(t, nil, "perf", "send-bw", "-s", "64", "-I", "64", "-n", "400", "-q", "8", "-u", "5")
+	slow := []string{"perf", "write-bw", "-s", "4096", "-n", "200", "-q", "4", "-u", "5", "--dma-write", "3000"}
+	code, out, notes := rnic(t, nil, append(slow, "--no-pfc")...)
 	require.Zero(t, code, notes)
 	require.Regexp(t, `server dropped \d+ frames for want of room`, out)
+	code, out, notes = rnic(t, nil, slow...)
+	require.Zero(t, code, notes)
+	require.NotContains(t, out, "dropped")
 }
 
 // The table has perftest's columns.

@@ -25,6 +25,7 @@ type Config struct {
 	LinkMbps         uint32 // MAC rate in Mb/s; 0: frames leave as fast as the core gives them
 	MACTxStall       uint32 // probability of a cycle without tx_ready, in 1/65536
 	MACRxGap         uint32 // probability of a gap before an RX beat, in 1/65536
+	PFCQuanta        uint32 // pause time in PFC frames of the MAC, in 512 bit times, up to 65535; 0: the MAC has no PFC
 	MMIODelayPS      uint32 // from posting a register access to the bus
 	AXIReadLatencyPS uint32 // read request to first data
 	AXIWriteLatPS    uint32 // last write data to memory and response
@@ -42,7 +43,7 @@ type Config struct {
 // DefaultConfig is the usual NIC of a width: clock, link rate, and host memory behind PCIe Gen3 x16 (500 ns read
 // latency, 12.8 GB/s each way).
 func DefaultConfig(width int) Config {
-	c := Config{ClockPS: 4000, Seed: 1, AXIReadLatencyPS: 500_000, AXIWriteLatPS: 200_000, AXIReadMBps: 12800, AXIWriteMBps: 12800}
+	c := Config{ClockPS: 4000, Seed: 1, PFCQuanta: 0xffff, AXIReadLatencyPS: 500_000, AXIWriteLatPS: 200_000, AXIReadMBps: 12800, AXIWriteMBps: 12800}
 	switch {
 	case width <= 64:
 		c.ClockPS, c.LinkMbps = 8000, 1000
@@ -81,6 +82,8 @@ type Stats struct {
 	TxUnderruns   uint64 // cycles without data inside a frame: always 0 in a working core
 	RxFrames      uint64
 	RxBytes       uint64
+	TxPFCFrames   uint64 // made by the MAC; not in TxFrames
+	RxPFCFrames   uint64 // taken by it
 	ReadBursts    uint64 // AXI
 	ReadBeats     uint64
 	WriteBursts   uint64

@@ -204,6 +204,7 @@ func (l *Library) New(cfg Config) (*NIC, error) {
 		axi_write_outstanding: C.uint32_t(cfg.AXIWriteBursts),
 		axi_stall:             C.uint32_t(cfg.AXIStall),
 		axi_reorder:           C.uint32_t(cfg.AXIReorder),
+		mac_pfc_quanta:        C.uint32_t(cfg.PFCQuanta),
 	}
 	if cfg.NoSkip {
 		c.flags |= C.RNIC_CFG_NO_SKIP
@@ -441,6 +442,7 @@ func (n *NIC) Stats() Stats {
 		CyclesRun: uint64(s.cycles_run), CyclesSkipped: uint64(s.cycles_skipped), CyclesBusy: uint64(s.cycles_busy),
 		TxFrames: uint64(s.tx_frames), TxBytes: uint64(s.tx_bytes), TxUnderruns: uint64(s.tx_underruns),
 		RxFrames: uint64(s.rx_frames), RxBytes: uint64(s.rx_bytes),
+		TxPFCFrames: uint64(s.tx_pfc_frames), RxPFCFrames: uint64(s.rx_pfc_frames),
 		ReadBursts: uint64(s.axi_read_bursts), ReadBeats: uint64(s.axi_read_beats),
 		WriteBursts: uint64(s.axi_write_bursts), WriteBeats: uint64(s.axi_write_beats),
 		DecErrs: uint64(s.axi_decerr), SlvErrs: uint64(s.axi_slverr), FaultAddr: uint64(s.axi_fault_addr),

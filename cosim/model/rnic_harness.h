@@ -17,7 +17,7 @@
 extern "C" {
 #endif
 
-#define RNIC_ABI_VERSION 4u
+#define RNIC_ABI_VERSION 5u
 
 /* Ring sizes. Producer and consumer positions run freely; the slot is position modulo size. */
 #define RNIC_MMIO_SLOTS 4096u
@@ -55,6 +55,7 @@ struct rnic_config {
   uint32_t axi_stall;            /* probability of a stall per channel and cycle, in 1/65536 */
   uint32_t axi_reorder;          /* 0: in order; 1: bursts of different IDs overtake; 2: and their R beats mix */
   uint32_t flags;                /* RNIC_CFG_* */
+  uint32_t mac_pfc_quanta;       /* pause time in the MAC's PFC frames, 1 to 65535; 0: the MAC has no PFC */
 };
 
 #define RNIC_CFG_NO_SKIP 1u /* evaluate idle cycles too */
@@ -89,7 +90,8 @@ struct rnic_stats {
   uint64_t cycles_skipped; /* idle, jumped over */
   uint64_t cycles_busy;    /* evaluated with idle_o = 0 */
   uint64_t tx_frames, tx_bytes, tx_underruns;
-  uint64_t rx_frames, rx_bytes;
+  uint64_t rx_frames, rx_bytes;    /* as tx: without PFC frames */
+  uint64_t tx_pfc_frames, rx_pfc_frames;
   uint64_t axi_read_bursts, axi_read_beats, axi_write_bursts, axi_write_beats;
   uint64_t axi_decerr, axi_slverr; /* beats to unmapped memory; beats in the error range */
   uint64_t axi_fault_addr;         /* last of either */
@@ -109,7 +111,7 @@ struct rnic_shared {
   uint32_t read_resp;              /* AXI response of the last read */
   uint32_t idle;                   /* nothing to do until an input comes or the cycle `wake` */
   uint32_t want_verdicts;          /* in: collect verdicts */
-  uint32_t pfc_pause;              /* in: pfc_pause_i */
+  uint32_t pfc_pause;              /* in: pfc_pause_i, besides what PFC frames ask for */
   uint32_t pfc_xoff;               /* out: pfc_xoff_o */
   uint32_t link_down;              /* in: 1: link_up_i is 0 */
   struct rnic_stats stats;

@@ -63,7 +63,7 @@ func NewFeeder(e *cosim.Engine, n *cosim.NIC, send SendFunc, gap uint32) *Feeder
 }
 
 // Frames are fed in pieces of at most this many, so that memory does not grow with the length of a capture.
-const pieceFrames = 1024
+const pieceFrames = 4096
 
 // Feed gives frames to the NIC and calls f, which may be nil, with the verdict of each in order. It is an error if the
 // NIC gives fewer or more verdicts than there are frames.

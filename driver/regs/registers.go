@@ -6,7 +6,7 @@ package regs
 
 // LayoutHash is the hash over the register map and the layouts that this package was made for; the
 // NIC shows its own in register layout_hash (LayoutHashOffset).
-const LayoutHash uint32 = 0x2b7c1677
+const LayoutHash uint32 = 0x13522ba9
 
 // Place and size of the register block in bytes.
 const (
@@ -16,93 +16,103 @@ const (
 
 // Byte offsets of the registers (of element 0 of arrays) in the register space, in order.
 const (
-	IDOffset                 uint64 = 0x0000 // const, 32 bits
-	VersionOffset            uint64 = 0x0004 // const, 32 bits
-	LayoutHashOffset         uint64 = 0x0008 // const, 32 bits
-	Caps0Offset              uint64 = 0x0010 // ro, 32 bits
-	Caps1Offset              uint64 = 0x0014 // ro, 32 bits
-	ClockOffset              uint64 = 0x0018 // ro, 32 bits
-	CtrlOffset               uint64 = 0x0020 // rw, 32 bits
-	ResetOffset              uint64 = 0x0024 // wo, 32 bits
-	StatusOffset             uint64 = 0x0028 // ro, 32 bits
-	EventsOffset             uint64 = 0x002c // rw1c, 32 bits
-	MACAddrOffset            uint64 = 0x0040 // rw, 64 bits
-	RxCtrlOffset             uint64 = 0x0048 // rw, 32 bits
-	AckCtrlOffset            uint64 = 0x004c // rw, 32 bits
-	TxCtrlOffset             uint64 = 0x0050 // rw, 32 bits
-	CmdqBaseOffset           uint64 = 0x0080 // rw, 64 bits
-	CmdrBaseOffset           uint64 = 0x0088 // rw, 64 bits
-	CmdqCfgOffset            uint64 = 0x0090 // rw, 32 bits
-	CmdqPIOffset             uint64 = 0x0094 // rw, 32 bits
-	CmdqCIOffset             uint64 = 0x0098 // ro, 32 bits
-	LastInfoOffset           uint64 = 0x0100 // ro, 64 bits
-	LastBTHOffset            uint64 = 0x0108 // ro, 64 bits
-	LastSIPOffset            uint64 = 0x0110 // ro, 64 bits
-	LastDIPOffset            uint64 = 0x0120 // ro, 64 bits
-	IRQPendingOffset         uint64 = 0x0140 // ro, 32 bits
-	RxFramesOffset           uint64 = 0x1000 // ro, 64 bits
-	RxBytesOffset            uint64 = 0x1008 // ro, 64 bits
-	RxRoCEPacketsOffset      uint64 = 0x1010 // ro, 64 bits
-	RxWriteRequestsOffset    uint64 = 0x1018 // ro, 64 bits
-	RxPayloadBytesOffset     uint64 = 0x1020 // ro, 64 bits
-	RxECNCEOffset            uint64 = 0x1028 // ro, 64 bits
-	RxFECNOffset             uint64 = 0x1030 // ro, 64 bits
-	RxBECNOffset             uint64 = 0x1038 // ro, 64 bits
-	RxAcksOffset             uint64 = 0x1040 // ro, 64 bits
-	RxNaksOffset             uint64 = 0x1048 // ro, 64 bits
-	TxFramesOffset           uint64 = 0x1080 // ro, 64 bits
-	TxBytesOffset            uint64 = 0x1088 // ro, 64 bits
-	TxWritePacketsOffset     uint64 = 0x1090 // ro, 64 bits
-	TxAcksOffset             uint64 = 0x1098 // ro, 64 bits
-	TxNaksOffset             uint64 = 0x10a0 // ro, 64 bits
-	TxAbortedOffset          uint64 = 0x10a8 // ro, 64 bits
-	WQEFetchedOffset         uint64 = 0x10b0 // ro, 64 bits
-	CQEWrittenOffset         uint64 = 0x10b8 // ro, 64 bits
-	CQEOverrunOffset         uint64 = 0x10c0 // ro, 64 bits
-	ReqCQEErrorOffset        uint64 = 0x10c8 // ro, 64 bits
-	ReqCQEFlushErrorOffset   uint64 = 0x10d0 // ro, 64 bits
-	BadDoorbellsOffset       uint64 = 0x10d8 // ro, 64 bits
-	AXIReadErrorsOffset      uint64 = 0x10e0 // ro, 64 bits
-	AXIWriteErrorsOffset     uint64 = 0x10e8 // ro, 64 bits
-	CommandsOffset           uint64 = 0x10f0 // ro, 64 bits
-	CyclesOffset             uint64 = 0x10f8 // ro, 64 bits
-	StallRxDMAOffset         uint64 = 0x1100 // ro, 64 bits
-	StallTxMACOffset         uint64 = 0x1108 // ro, 64 bits
-	StallTxWindowOffset      uint64 = 0x1110 // ro, 64 bits
-	StallTxReadOffset        uint64 = 0x1118 // ro, 64 bits
-	LocalAckTimeoutErrOffset uint64 = 0x1120 // ro, 64 bits
-	PacketSeqErrOffset       uint64 = 0x1128 // ro, 64 bits
-	RNRNakRetryErrOffset     uint64 = 0x1130 // ro, 64 bits
-	TxRetransmitsOffset      uint64 = 0x1138 // ro, 64 bits
-	RxSendRequestsOffset     uint64 = 0x1140 // ro, 64 bits
-	OutOfBufferOffset        uint64 = 0x1148 // ro, 64 bits
-	RxReadRequestsOffset     uint64 = 0x1150 // ro, 64 bits
-	RxAtomicRequestsOffset   uint64 = 0x1158 // ro, 64 bits
-	DuplicateRequestOffset   uint64 = 0x1160 // ro, 64 bits
-	TxReadResponsesOffset    uint64 = 0x1168 // ro, 64 bits
-	WQEPushedOffset          uint64 = 0x1170 // ro, 64 bits
-	WQEPushUnusedOffset      uint64 = 0x1178 // ro, 64 bits
-	TxReadRequestsOffset     uint64 = 0x1180 // ro, 64 bits
-	TxAtomicRequestsOffset   uint64 = 0x1188 // ro, 64 bits
-	ImpliedNakSeqErrOffset   uint64 = 0x1190 // ro, 64 bits
-	RxDupResponsesOffset     uint64 = 0x1198 // ro, 64 bits
-	RxGhostResponsesOffset   uint64 = 0x11a0 // ro, 64 bits
-	RxRawFramesOffset        uint64 = 0x11a8 // ro, 64 bits
-	TxRawFramesOffset        uint64 = 0x11b0 // ro, 64 bits
-	RespCQEErrorOffset       uint64 = 0x11b8 // ro, 64 bits
-	RespCQEFlushErrorOffset  uint64 = 0x11c0 // ro, 64 bits
-	EQEWrittenOffset         uint64 = 0x11c8 // ro, 64 bits
-	EQELostOffset            uint64 = 0x11d0 // ro, 64 bits
-	InterruptsOffset         uint64 = 0x11d8 // ro, 64 bits
-	RxDropOffset             uint64 = 0x1200 // ro, 64 bits
-	TransportDropOffset      uint64 = 0x1300 // ro, 64 bits
-	MRCacheHitOffset         uint64 = 0x1400 // ro, 64 bits
-	MRCacheMissOffset        uint64 = 0x1408 // ro, 64 bits
-	MRCacheEvictOffset       uint64 = 0x1410 // ro, 64 bits
-	MRCacheWritebackOffset   uint64 = 0x1418 // ro, 64 bits
-	MRCacheStallOffset       uint64 = 0x1420 // ro, 64 bits
-	StallTxCreditOffset      uint64 = 0x1430 // ro, 64 bits
-	TxCreditUpdatesOffset    uint64 = 0x1438 // ro, 64 bits
+	IDOffset                        uint64 = 0x0000 // const, 32 bits
+	VersionOffset                   uint64 = 0x0004 // const, 32 bits
+	LayoutHashOffset                uint64 = 0x0008 // const, 32 bits
+	Caps0Offset                     uint64 = 0x0010 // ro, 32 bits
+	Caps1Offset                     uint64 = 0x0014 // ro, 32 bits
+	ClockOffset                     uint64 = 0x0018 // ro, 32 bits
+	CtrlOffset                      uint64 = 0x0020 // rw, 32 bits
+	ResetOffset                     uint64 = 0x0024 // wo, 32 bits
+	StatusOffset                    uint64 = 0x0028 // ro, 32 bits
+	EventsOffset                    uint64 = 0x002c // rw1c, 32 bits
+	MACAddrOffset                   uint64 = 0x0040 // rw, 64 bits
+	RxCtrlOffset                    uint64 = 0x0048 // rw, 32 bits
+	AckCtrlOffset                   uint64 = 0x004c // rw, 32 bits
+	TxCtrlOffset                    uint64 = 0x0050 // rw, 32 bits
+	PfcCtrlOffset                   uint64 = 0x0060 // rw, 32 bits
+	PfcBufferOffset                 uint64 = 0x0064 // rw, 32 bits
+	PfcFramesOffset                 uint64 = 0x0068 // rw, 32 bits
+	PfcWatchdogOffset               uint64 = 0x006c // rw, 32 bits
+	CmdqBaseOffset                  uint64 = 0x0080 // rw, 64 bits
+	CmdrBaseOffset                  uint64 = 0x0088 // rw, 64 bits
+	CmdqCfgOffset                   uint64 = 0x0090 // rw, 32 bits
+	CmdqPIOffset                    uint64 = 0x0094 // rw, 32 bits
+	CmdqCIOffset                    uint64 = 0x0098 // ro, 32 bits
+	LastInfoOffset                  uint64 = 0x0100 // ro, 64 bits
+	LastBTHOffset                   uint64 = 0x0108 // ro, 64 bits
+	LastSIPOffset                   uint64 = 0x0110 // ro, 64 bits
+	LastDIPOffset                   uint64 = 0x0120 // ro, 64 bits
+	IRQPendingOffset                uint64 = 0x0140 // ro, 32 bits
+	RxFramesOffset                  uint64 = 0x1000 // ro, 64 bits
+	RxBytesOffset                   uint64 = 0x1008 // ro, 64 bits
+	RxRoCEPacketsOffset             uint64 = 0x1010 // ro, 64 bits
+	RxWriteRequestsOffset           uint64 = 0x1018 // ro, 64 bits
+	RxPayloadBytesOffset            uint64 = 0x1020 // ro, 64 bits
+	RxECNCEOffset                   uint64 = 0x1028 // ro, 64 bits
+	RxFECNOffset                    uint64 = 0x1030 // ro, 64 bits
+	RxBECNOffset                    uint64 = 0x1038 // ro, 64 bits
+	RxAcksOffset                    uint64 = 0x1040 // ro, 64 bits
+	RxNaksOffset                    uint64 = 0x1048 // ro, 64 bits
+	TxFramesOffset                  uint64 = 0x1080 // ro, 64 bits
+	TxBytesOffset                   uint64 = 0x1088 // ro, 64 bits
+	TxWritePacketsOffset            uint64 = 0x1090 // ro, 64 bits
+	TxAcksOffset                    uint64 = 0x1098 // ro, 64 bits
+	TxNaksOffset                    uint64 = 0x10a0 // ro, 64 bits
+	TxAbortedOffset                 uint64 = 0x10a8 // ro, 64 bits
+	WQEFetchedOffset                uint64 = 0x10b0 // ro, 64 bits
+	CQEWrittenOffset                uint64 = 0x10b8 // ro, 64 bits
+	CQEOverrunOffset                uint64 = 0x10c0 // ro, 64 bits
+	ReqCQEErrorOffset               uint64 = 0x10c8 // ro, 64 bits
+	ReqCQEFlushErrorOffset          uint64 = 0x10d0 // ro, 64 bits
+	BadDoorbellsOffset              uint64 = 0x10d8 // ro, 64 bits
+	AXIReadErrorsOffset             uint64 = 0x10e0 // ro, 64 bits
+	AXIWriteErrorsOffset            uint64 = 0x10e8 // ro, 64 bits
+	CommandsOffset                  uint64 = 0x10f0 // ro, 64 bits
+	CyclesOffset                    uint64 = 0x10f8 // ro, 64 bits
+	StallRxDMAOffset                uint64 = 0x1100 // ro, 64 bits
+	StallTxMACOffset                uint64 = 0x1108 // ro, 64 bits
+	StallTxWindowOffset             uint64 = 0x1110 // ro, 64 bits
+	StallTxReadOffset               uint64 = 0x1118 // ro, 64 bits
+	LocalAckTimeoutErrOffset        uint64 = 0x1120 // ro, 64 bits
+	PacketSeqErrOffset              uint64 = 0x1128 // ro, 64 bits
+	RNRNakRetryErrOffset            uint64 = 0x1130 // ro, 64 bits
+	TxRetransmitsOffset             uint64 = 0x1138 // ro, 64 bits
+	RxSendRequestsOffset            uint64 = 0x1140 // ro, 64 bits
+	OutOfBufferOffset               uint64 = 0x1148 // ro, 64 bits
+	RxReadRequestsOffset            uint64 = 0x1150 // ro, 64 bits
+	RxAtomicRequestsOffset          uint64 = 0x1158 // ro, 64 bits
+	DuplicateRequestOffset          uint64 = 0x1160 // ro, 64 bits
+	TxReadResponsesOffset           uint64 = 0x1168 // ro, 64 bits
+	WQEPushedOffset                 uint64 = 0x1170 // ro, 64 bits
+	WQEPushUnusedOffset             uint64 = 0x1178 // ro, 64 bits
+	TxReadRequestsOffset            uint64 = 0x1180 // ro, 64 bits
+	TxAtomicRequestsOffset          uint64 = 0x1188 // ro, 64 bits
+	ImpliedNakSeqErrOffset          uint64 = 0x1190 // ro, 64 bits
+	RxDupResponsesOffset            uint64 = 0x1198 // ro, 64 bits
+	RxGhostResponsesOffset          uint64 = 0x11a0 // ro, 64 bits
+	RxRawFramesOffset               uint64 = 0x11a8 // ro, 64 bits
+	TxRawFramesOffset               uint64 = 0x11b0 // ro, 64 bits
+	RespCQEErrorOffset              uint64 = 0x11b8 // ro, 64 bits
+	RespCQEFlushErrorOffset         uint64 = 0x11c0 // ro, 64 bits
+	EQEWrittenOffset                uint64 = 0x11c8 // ro, 64 bits
+	EQELostOffset                   uint64 = 0x11d0 // ro, 64 bits
+	InterruptsOffset                uint64 = 0x11d8 // ro, 64 bits
+	RxDropOffset                    uint64 = 0x1200 // ro, 64 bits
+	TransportDropOffset             uint64 = 0x1300 // ro, 64 bits
+	MRCacheHitOffset                uint64 = 0x1400 // ro, 64 bits
+	MRCacheMissOffset               uint64 = 0x1408 // ro, 64 bits
+	MRCacheEvictOffset              uint64 = 0x1410 // ro, 64 bits
+	MRCacheWritebackOffset          uint64 = 0x1418 // ro, 64 bits
+	MRCacheStallOffset              uint64 = 0x1420 // ro, 64 bits
+	StallTxCreditOffset             uint64 = 0x1430 // ro, 64 bits
+	TxCreditUpdatesOffset           uint64 = 0x1438 // ro, 64 bits
+	RxPrioPauseOffset               uint64 = 0x1500 // ro, 64 bits
+	TxPrioPauseOffset               uint64 = 0x1540 // ro, 64 bits
+	TxPauseStormWarningEventsOffset uint64 = 0x1580 // ro, 64 bits
+	TxPauseStormErrorEventsOffset   uint64 = 0x1588 // ro, 64 bits
+	RxPauseStormEventsOffset        uint64 = 0x1590 // ro, 64 bits
+	StallTxPauseOffset              uint64 = 0x1598 // ro, 64 bits
 )
 
 // Number of elements of register arrays, and bytes from one element to the next.
@@ -115,6 +125,10 @@ const (
 	RxDropStride        uint64 = 8
 	TransportDropCount         = 19
 	TransportDropStride uint64 = 8
+	RxPrioPauseCount           = 8
+	RxPrioPauseStride   uint64 = 8
+	TxPrioPauseCount           = 8
+	TxPrioPauseStride   uint64 = 8
 )
 
 // IDReg is a value of register id (const, 32 bits): Identifies the function.
@@ -152,7 +166,7 @@ func (r VersionReg) WithMajor(v uint16) VersionReg { return r&^(0xffff<<16) | Ve
 type LayoutHashReg uint32
 
 // LayoutHashReset is the value after reset.
-const LayoutHashReset LayoutHashReg = 0x2b7c1677
+const LayoutHashReset LayoutHashReg = 0x13522ba9
 
 // Hash is bits 31:0.
 func (r LayoutHashReg) Hash() uint32 { return uint32(r >> 0 & 0xffffffff) }
@@ -484,6 +498,97 @@ func (r TxCtrlReg) QuantumLog() uint8 { return uint8(r >> 16 & 0xf) }
 
 // WithQuantumLog returns r with quantum_log set to v; bits of v that do not fit are dropped.
 func (r TxCtrlReg) WithQuantumLog(v uint8) TxCtrlReg { return r&^(0xf<<16) | TxCtrlReg(v)&0xf<<16 }
+
+// PfcCtrlReg is a value of register pfc_ctrl (rw, 32 bits): Priority flow control (IEEE 802.1Qbb).
+type PfcCtrlReg uint32
+
+// PfcCtrlReset is the value after reset.
+const PfcCtrlReset PfcCtrlReg = 0xff
+
+// Enable is bits 7:0: one bit per priority: it is stopped when the receive buffer fills, and stops
+// when the peer says so.
+func (r PfcCtrlReg) Enable() uint8 { return uint8(r >> 0 & 0xff) }
+
+// WithEnable returns r with enable set to v; bits of v that do not fit are dropped.
+func (r PfcCtrlReg) WithEnable(v uint8) PfcCtrlReg { return r&^(0xff<<0) | PfcCtrlReg(v)&0xff<<0 }
+
+// TrustDscp is bit 8: 1: the priority of an IP packet is its DSCP / 8; 0: that of a tagged frame is
+// its PCP.
+func (r PfcCtrlReg) TrustDscp() bool { return r>>8&1 != 0 }
+
+// WithTrustDscp returns r with trust_dscp set to v; bits of v that do not fit are dropped.
+func (r PfcCtrlReg) WithTrustDscp(v bool) PfcCtrlReg {
+	if v {
+		return r | 1<<8
+	}
+	return r &^ (1 << 8)
+}
+
+// DefaultPrio is bits 14:12: priority of all other frames.
+func (r PfcCtrlReg) DefaultPrio() uint8 { return uint8(r >> 12 & 0x7) }
+
+// WithDefaultPrio returns r with default_prio set to v; bits of v that do not fit are dropped.
+func (r PfcCtrlReg) WithDefaultPrio(v uint8) PfcCtrlReg { return r&^(0x7<<12) | PfcCtrlReg(v)&0x7<<12 }
+
+// PfcBufferReg is a value of register pfc_buffer (rw, 32 bits): Marks of the receive buffer, in
+// units of 64 bytes (it has 1024).
+type PfcBufferReg uint32
+
+// PfcBufferReset is the value after reset.
+const PfcBufferReset PfcBufferReg = 0x1800200
+
+// Xoff is bits 15:0: stop the peer at this fill; the rest is headroom for what is on its way.
+func (r PfcBufferReg) Xoff() uint16 { return uint16(r >> 0 & 0xffff) }
+
+// WithXoff returns r with xoff set to v; bits of v that do not fit are dropped.
+func (r PfcBufferReg) WithXoff(v uint16) PfcBufferReg {
+	return r&^(0xffff<<0) | PfcBufferReg(v)&0xffff<<0
+}
+
+// Xon is bits 31:16: let it go at this fill or below.
+func (r PfcBufferReg) Xon() uint16 { return uint16(r >> 16 & 0xffff) }
+
+// WithXon returns r with xon set to v; bits of v that do not fit are dropped.
+func (r PfcBufferReg) WithXon(v uint16) PfcBufferReg {
+	return r&^(0xffff<<16) | PfcBufferReg(v)&0xffff<<16
+}
+
+// PfcFramesReg is a value of register pfc_frames (rw, 32 bits): The same marks in frames (511 fit).
+type PfcFramesReg uint32
+
+// PfcFramesReset is the value after reset.
+const PfcFramesReset PfcFramesReg = 0x400080
+
+// Xoff is bits 15:0.
+func (r PfcFramesReg) Xoff() uint16 { return uint16(r >> 0 & 0xffff) }
+
+// WithXoff returns r with xoff set to v; bits of v that do not fit are dropped.
+func (r PfcFramesReg) WithXoff(v uint16) PfcFramesReg {
+	return r&^(0xffff<<0) | PfcFramesReg(v)&0xffff<<0
+}
+
+// Xon is bits 31:16.
+func (r PfcFramesReg) Xon() uint16 { return uint16(r >> 16 & 0xffff) }
+
+// WithXon returns r with xon set to v; bits of v that do not fit are dropped.
+func (r PfcFramesReg) WithXon(v uint16) PfcFramesReg {
+	return r&^(0xffff<<16) | PfcFramesReg(v)&0xffff<<16
+}
+
+// PfcWatchdogReg is a value of register pfc_watchdog (rw, 32 bits): A pause without a break, in
+// either direction, is ended after this time.
+type PfcWatchdogReg uint32
+
+// PfcWatchdogReset is the value after reset.
+const PfcWatchdogReset PfcWatchdogReg = 0x186a0
+
+// Period is bits 23:0: microseconds, 0: never.
+func (r PfcWatchdogReg) Period() uint32 { return uint32(r >> 0 & 0xffffff) }
+
+// WithPeriod returns r with period set to v; bits of v that do not fit are dropped.
+func (r PfcWatchdogReg) WithPeriod(v uint32) PfcWatchdogReg {
+	return r&^(0xffffff<<0) | PfcWatchdogReg(v)&0xffffff<<0
+}
 
 // CmdqBaseReg is a value of register cmdq_base (rw, 64 bits): Command ring: IOVA of slot 0,
 // 256-byte aligned.
@@ -1444,4 +1549,78 @@ func (r TxCreditUpdatesReg) Count() uint64 { return uint64(r >> 0 & 0xffffffffff
 // WithCount returns r with count set to v; bits of v that do not fit are dropped.
 func (r TxCreditUpdatesReg) WithCount(v uint64) TxCreditUpdatesReg {
 	return r&^(0xffffffffffffffff<<0) | TxCreditUpdatesReg(v)&0xffffffffffffffff<<0
+}
+
+// RxPrioPauseReg is a value of register rx_prio_pause (ro, 64 bits): Times the peer stopped a
+// priority, indexed by priority (mlx5: rx_prioN_pause, less the frames that repeat one pause).
+type RxPrioPauseReg uint64
+
+// Count is bits 63:0.
+func (r RxPrioPauseReg) Count() uint64 { return uint64(r >> 0 & 0xffffffffffffffff) }
+
+// WithCount returns r with count set to v; bits of v that do not fit are dropped.
+func (r RxPrioPauseReg) WithCount(v uint64) RxPrioPauseReg {
+	return r&^(0xffffffffffffffff<<0) | RxPrioPauseReg(v)&0xffffffffffffffff<<0
+}
+
+// TxPrioPauseReg is a value of register tx_prio_pause (ro, 64 bits): Times a priority of the peer
+// was to be stopped because the receive buffer filled, indexed by priority (mlx5: tx_prioN_pause).
+// A stop that ends before the MAC is done with its frame is not sent.
+type TxPrioPauseReg uint64
+
+// Count is bits 63:0.
+func (r TxPrioPauseReg) Count() uint64 { return uint64(r >> 0 & 0xffffffffffffffff) }
+
+// WithCount returns r with count set to v; bits of v that do not fit are dropped.
+func (r TxPrioPauseReg) WithCount(v uint64) TxPrioPauseReg {
+	return r&^(0xffffffffffffffff<<0) | TxPrioPauseReg(v)&0xffffffffffffffff<<0
+}
+
+// TxPauseStormWarningEventsReg is a value of register tx_pause_storm_warning_events (ro, 64 bits):
+// Times the receive buffer stood above XON for half the time of pfc_watchdog.
+type TxPauseStormWarningEventsReg uint64
+
+// Count is bits 63:0.
+func (r TxPauseStormWarningEventsReg) Count() uint64 { return uint64(r >> 0 & 0xffffffffffffffff) }
+
+// WithCount returns r with count set to v; bits of v that do not fit are dropped.
+func (r TxPauseStormWarningEventsReg) WithCount(v uint64) TxPauseStormWarningEventsReg {
+	return r&^(0xffffffffffffffff<<0) | TxPauseStormWarningEventsReg(v)&0xffffffffffffffff<<0
+}
+
+// TxPauseStormErrorEventsReg is a value of register tx_pause_storm_error_events (ro, 64 bits):
+// Times it stood so for all of it: the peer was let go, and frames may be dropped.
+type TxPauseStormErrorEventsReg uint64
+
+// Count is bits 63:0.
+func (r TxPauseStormErrorEventsReg) Count() uint64 { return uint64(r >> 0 & 0xffffffffffffffff) }
+
+// WithCount returns r with count set to v; bits of v that do not fit are dropped.
+func (r TxPauseStormErrorEventsReg) WithCount(v uint64) TxPauseStormErrorEventsReg {
+	return r&^(0xffffffffffffffff<<0) | TxPauseStormErrorEventsReg(v)&0xffffffffffffffff<<0
+}
+
+// RxPauseStormEventsReg is a value of register rx_pause_storm_events (ro, 64 bits): Times a frame
+// was held by a pause of the peer for the time of pfc_watchdog: the pause was ignored from then on,
+// until it ended.
+type RxPauseStormEventsReg uint64
+
+// Count is bits 63:0.
+func (r RxPauseStormEventsReg) Count() uint64 { return uint64(r >> 0 & 0xffffffffffffffff) }
+
+// WithCount returns r with count set to v; bits of v that do not fit are dropped.
+func (r RxPauseStormEventsReg) WithCount(v uint64) RxPauseStormEventsReg {
+	return r&^(0xffffffffffffffff<<0) | RxPauseStormEventsReg(v)&0xffffffffffffffff<<0
+}
+
+// StallTxPauseReg is a value of register stall_tx_pause (ro, 64 bits): Cycles in which a frame was
+// held by a pause of the peer.
+type StallTxPauseReg uint64
+
+// Count is bits 63:0.
+func (r StallTxPauseReg) Count() uint64 { return uint64(r >> 0 & 0xffffffffffffffff) }
+
+// WithCount returns r with count set to v; bits of v that do not fit are dropped.
+func (r StallTxPauseReg) WithCount(v uint64) StallTxPauseReg {
+	return r&^(0xffffffffffffffff<<0) | StallTxPauseReg(v)&0xffffffffffffffff<<0
 }

@@ -12,7 +12,7 @@ var registers = []Register{
 		{Name: "minor", Doc: "", Lo: 0, Width: 16},
 		{Name: "major", Doc: "", Lo: 16, Width: 16},
 	}},
-	{Name: "layout_hash", Doc: "Hash over registers and layouts; the driver compares it at open.", Offset: 0x8, Width: 32, Access: AccessCONST, Array: false, Count: 1, Stride: 4, Reset: 0x2b7c1677, Fields: []Field{
+	{Name: "layout_hash", Doc: "Hash over registers and layouts; the driver compares it at open.", Offset: 0x8, Width: 32, Access: AccessCONST, Array: false, Count: 1, Stride: 4, Reset: 0x13522ba9, Fields: []Field{
 		{Name: "hash", Doc: "", Lo: 0, Width: 32},
 	}},
 	{Name: "caps0", Doc: "Sizes built into this RTL.", Offset: 0x10, Width: 32, Access: AccessRO, Array: false, Count: 1, Stride: 4, Reset: 0x0, Fields: []Field{
@@ -67,6 +67,22 @@ var registers = []Register{
 	{Name: "tx_ctrl", Doc: "Transmit control.", Offset: 0x50, Width: 32, Access: AccessRW, Array: false, Count: 1, Stride: 4, Reset: 0xe0100, Fields: []Field{
 		{Name: "window", Doc: "PSNs a QP may have unacknowledged (1 to 32768)", Lo: 0, Width: 16},
 		{Name: "quantum_log", Doc: "log2 of the bytes one QP may send before the next one has its turn", Lo: 16, Width: 4},
+	}},
+	{Name: "pfc_ctrl", Doc: "Priority flow control (IEEE 802.1Qbb).", Offset: 0x60, Width: 32, Access: AccessRW, Array: false, Count: 1, Stride: 4, Reset: 0xff, Fields: []Field{
+		{Name: "enable", Doc: "one bit per priority: it is stopped when the receive buffer fills, and stops when the peer says so", Lo: 0, Width: 8},
+		{Name: "trust_dscp", Doc: "1: the priority of an IP packet is its DSCP / 8; 0: that of a tagged frame is its PCP", Lo: 8, Width: 1},
+		{Name: "default_prio", Doc: "priority of all other frames", Lo: 12, Width: 3},
+	}},
+	{Name: "pfc_buffer", Doc: "Marks of the receive buffer, in units of 64 bytes (it has 1024).", Offset: 0x64, Width: 32, Access: AccessRW, Array: false, Count: 1, Stride: 4, Reset: 0x1800200, Fields: []Field{
+		{Name: "xoff", Doc: "stop the peer at this fill; the rest is headroom for what is on its way", Lo: 0, Width: 16},
+		{Name: "xon", Doc: "let it go at this fill or below", Lo: 16, Width: 16},
+	}},
+	{Name: "pfc_frames", Doc: "The same marks in frames (511 fit).", Offset: 0x68, Width: 32, Access: AccessRW, Array: false, Count: 1, Stride: 4, Reset: 0x400080, Fields: []Field{
+		{Name: "xoff", Doc: "", Lo: 0, Width: 16},
+		{Name: "xon", Doc: "", Lo: 16, Width: 16},
+	}},
+	{Name: "pfc_watchdog", Doc: "A pause without a break, in either direction, is ended after this time.", Offset: 0x6c, Width: 32, Access: AccessRW, Array: false, Count: 1, Stride: 4, Reset: 0x186a0, Fields: []Field{
+		{Name: "period", Doc: "microseconds, 0: never", Lo: 0, Width: 24},
 	}},
 	{Name: "cmdq_base", Doc: "Command ring: IOVA of slot 0, 256-byte aligned.", Offset: 0x80, Width: 64, Access: AccessRW, Array: false, Count: 1, Stride: 8, Reset: 0x0, Fields: []Field{
 		{Name: "addr", Doc: "", Lo: 0, Width: 64},
@@ -297,6 +313,24 @@ var registers = []Register{
 		{Name: "count", Doc: "", Lo: 0, Width: 64},
 	}},
 	{Name: "tx_credit_updates", Doc: "Acknowledges repeated because a receive was posted to a QP whose peer had no credits.", Offset: 0x1438, Width: 64, Access: AccessRO, Array: false, Count: 1, Stride: 8, Reset: 0x0, Fields: []Field{
+		{Name: "count", Doc: "", Lo: 0, Width: 64},
+	}},
+	{Name: "rx_prio_pause", Doc: "Times the peer stopped a priority, indexed by priority (mlx5: rx_prioN_pause, less the frames that repeat one pause).", Offset: 0x1500, Width: 64, Access: AccessRO, Array: true, Count: 8, Stride: 8, Reset: 0x0, Fields: []Field{
+		{Name: "count", Doc: "", Lo: 0, Width: 64},
+	}},
+	{Name: "tx_prio_pause", Doc: "Times a priority of the peer was to be stopped because the receive buffer filled, indexed by priority (mlx5: tx_prioN_pause). A stop that ends before the MAC is done with its frame is not sent.", Offset: 0x1540, Width: 64, Access: AccessRO, Array: true, Count: 8, Stride: 8, Reset: 0x0, Fields: []Field{
+		{Name: "count", Doc: "", Lo: 0, Width: 64},
+	}},
+	{Name: "tx_pause_storm_warning_events", Doc: "Times the receive buffer stood above XON for half the time of pfc_watchdog.", Offset: 0x1580, Width: 64, Access: AccessRO, Array: false, Count: 1, Stride: 8, Reset: 0x0, Fields: []Field{
+		{Name: "count", Doc: "", Lo: 0, Width: 64},
+	}},
+	{Name: "tx_pause_storm_error_events", Doc: "Times it stood so for all of it: the peer was let go, and frames may be dropped.", Offset: 0x1588, Width: 64, Access: AccessRO, Array: false, Count: 1, Stride: 8, Reset: 0x0, Fields: []Field{
+		{Name: "count", Doc: "", Lo: 0, Width: 64},
+	}},
+	{Name: "rx_pause_storm_events", Doc: "Times a frame was held by a pause of the peer for the time of pfc_watchdog: the pause was ignored from then on, until it ended.", Offset: 0x1590, Width: 64, Access: AccessRO, Array: false, Count: 1, Stride: 8, Reset: 0x0, Fields: []Field{
+		{Name: "count", Doc: "", Lo: 0, Width: 64},
+	}},
+	{Name: "stall_tx_pause", Doc: "Cycles in which a frame was held by a pause of the peer.", Offset: 0x1598, Width: 64, Access: AccessRO, Array: false, Count: 1, Stride: 8, Reset: 0x0, Fields: []Field{
 		{Name: "count", Doc: "", Lo: 0, Width: 64},
 	}},
 }

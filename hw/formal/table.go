@@ -120,7 +120,7 @@ var proofs = []proof{
 		reach: 15,
 		limit: 240 * time.Second,
 		mutants: []edit{
-			{"hw/rtl/tx/tx_frame_fifo.sv", "(beat_q != '0 || !pfc_pause_i[head.f.prio])", "!pfc_pause_i[head.f.prio]"},
+			{"hw/rtl/tx/tx_frame_fifo.sv", "beat_q == '0 && pfc_pause_i[head.f.prio];", "pfc_pause_i[head.f.prio];"},
 			{"hw/rtl/tx/tx_frame_fifo.sv", "wptr_q <= base_q;", "wptr_q <= wptr_q + 1'b1;"},
 			{"hw/rtl/tx/tx_frame_fifo.sv", "if (advance && s1_valid_q) begin", "if (s1_valid_q) begin"},
 			{"hw/rtl/tx/tx_frame_fifo.sv", "if (take) beats_q <= in_last_i ? '0 : beats_q + 1'b1;", "if (take) beats_q <= in_last_i && !in_abort_i ? '0 : beats_q + 1'b1;"},

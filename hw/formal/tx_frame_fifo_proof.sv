@@ -28,15 +28,15 @@ module tx_frame_fifo_proof #(
   input logic             mark_i          // follow the beat that is written now
 );
 
-  logic in_ready, tx_valid, tx_last, leave, ev_valid;
+  logic in_ready, held, tx_valid, tx_last, leave, ev_valid;
   logic [DataW-1:0] tx_data;
   logic [NumB-1:0] tx_keep;
   logic [15:0] ev_len;
-  logic [2:0] ev_kind;
+  logic [2:0] ev_kind, held_prio;
   tx_frame_fifo #(.DataW(DataW), .FifoBytes(Depth * NumB), .MaxFrames(MaxFrames)) dut (
     .clk_i, .rst_ni, .in_valid_i, .in_ready_o(in_ready), .in_data_i, .in_cnt_i, .in_last_i, .in_abort_i, .in_prio_i,
-    .in_kind_i, .in_raw_i, .in_l3_i, .in_ipv6_i, .pfc_pause_i, .tx_valid_o(tx_valid), .tx_ready_i, .tx_data_o(tx_data),
-    .tx_keep_o(tx_keep), .tx_last_o(tx_last), .leave_o(leave), .ev_frame_valid_o(ev_valid), .ev_frame_len_o(ev_len),
+    .in_kind_i, .in_raw_i, .in_l3_i, .in_ipv6_i, .pfc_pause_i, .held_o(held), .held_prio_o(held_prio), .tx_valid_o(tx_valid),
+    .tx_ready_i, .tx_data_o(tx_data), .tx_keep_o(tx_keep), .tx_last_o(tx_last), .leave_o(leave), .ev_frame_valid_o(ev_valid), .ev_frame_len_o(ev_len),
     .ev_frame_kind_o(ev_kind));
 
   axis_check #(.DataW(DataW), .NoGaps(1'b1), .MaxBytes(Depth * NumB)) u_tx (
@@ -99,6 +99,7 @@ module tx_frame_fifo_proof #(
           mark_data: assert (!mark_raw_q || ((tx_data ^ mark_data_q) & lanes) == '0);
         end
       end
+      held_by_pause: assert (!held || pfc_pause_i[held_prio]);
       bounded: assert (32'(held_q) <= Depth + 2);
       frame_leaves: cover (pop && tx_last && frames_q == CountW'(2));
       mark_leaves: cover (pop && marked_q && ahead_q == '0 && held_q > CountW'(2));

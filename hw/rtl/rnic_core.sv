@@ -83,6 +83,7 @@ module rnic_core
   // priority flow control, per priority
   input  logic [7:0]          pfc_pause_i,
   output logic [7:0]          pfc_xoff_o,
+  output logic [47:0]         mac_addr_o,        // station address for the MAC, first byte on the wire in [7:0]
   output logic [NumVec-1:0]   irq_o,             // one message per cycle and vector
   output logic                idle_o,
   // while idle_o: nothing happens by itself before time_i reaches wake_o, so time may jump there (all
@@ -319,10 +320,17 @@ module rnic_core
   logic [LaneW-1:0]           rxpl_off;
   logic [LaneW:0]             rxpl_cnt;
   rnic_regs_pkg::rx_verdict_t verdict;
+  prio_map_t                  prio_map;
+  logic                       rx_full, tx_held, pfc_busy, ev_storm_warning, ev_storm_error, ev_pause_ignored;
+  logic [15:0]                rx_units, rx_frames;
+  logic [2:0]                 tx_held_prio;
+  logic [7:0]                 tx_pause, ev_rx_pause, ev_tx_pause;
+  assign prio_map = '{trust_dscp: reg2hw.pfc_ctrl.trust_dscp, default_prio: reg2hw.pfc_ctrl.default_prio};
 
   rx_frontend #(.DataW(DataW)) u_rx_frontend (
     .clk_i, .rst_ni(core_rst_n),
     .enable_i(enable), .promisc_i(reg2hw.rx_ctrl.promisc), .raw_en_i(raw_rx), .mac_addr_i(reg2hw.mac_addr.addr),
+    .prio_map_i(prio_map), .lossless_i(reg2hw.pfc_ctrl.enable), .full_i(rx_full), .units_o(rx_units), .frames_o(rx_frames),
     .rx_valid_i(rx_valid_i && !rx_skip), .rx_data_i, .rx_keep_i, .rx_last_i, .rx_user_i,
     .pf_valid_o(mr_pf_valid), .pf_idx_o(mr_pf_idx),
     .meta_valid_o(meta_valid), .meta_ready_i(meta_ready), .meta_o(meta),
@@ -707,7 +715,8 @@ module rnic_core
   tx_egress #(.DataW(DataW)) u_tx_egress (
     .probe_qp_i('0), .busy_o(),
     .clk_i, .rst_ni(core_rst_n),
-    .mac_addr_i(reg2hw.mac_addr.addr), .pfc_pause_i,
+    .mac_addr_i(reg2hw.mac_addr.addr), .prio_map_i(prio_map), .pfc_pause_i(tx_pause),
+    .held_o(tx_held), .held_prio_o(tx_held_prio),
     .ack_valid_i(ackq_valid), .ack_ready_o(ackin_ready), .ack_i(ackq),
     .pkt_valid_i(pkt_valid), .pkt_ready_o(pkt_ready), .pkt_i(pkt),
     .pl_valid_i(txpl_valid), .pl_ready_o(txpl_ready), .pl_data_i(txpl_data),
@@ -726,7 +735,18 @@ module rnic_core
     .idle_o(block_idle[7]), .drain_i(drain), .drain_done_o(drain_done[7])
   );
   // verilator lint_on PINCONNECTEMPTY
-  assign pfc_xoff_o = '0;
+
+  pfc #(.ClkPs(ClkPs)) u_pfc (
+    .clk_i, .rst_ni(core_rst_n), .enable_i(reg2hw.pfc_ctrl.enable),
+    .xoff_units_i(reg2hw.pfc_buffer.xoff), .xon_units_i(reg2hw.pfc_buffer.xon),
+    .xoff_frames_i(reg2hw.pfc_frames.xoff), .xon_frames_i(reg2hw.pfc_frames.xon),
+    .watchdog_us_i(reg2hw.pfc_watchdog.period), .units_i(rx_units), .frames_i(rx_frames), .full_o(rx_full),
+    .held_i(tx_held), .held_prio_i(tx_held_prio), .pause_o(tx_pause),
+    .pause_i(pfc_pause_i), .xoff_o(pfc_xoff_o), .ev_rx_pause_o(ev_rx_pause), .ev_tx_pause_o(ev_tx_pause),
+    .ev_storm_warning_o(ev_storm_warning), .ev_storm_error_o(ev_storm_error), .ev_ignored_o(ev_pause_ignored),
+    .busy_o(pfc_busy)
+  );
+  assign mac_addr_o = reg2hw.mac_addr.addr;
 
   // acknowledges of peers, at once and behind data, and of packets that nobody acknowledges
   stream_arb #(.Width($bits(ack_rx_t))) u_rxack_arb (
@@ -919,7 +939,7 @@ module rnic_core
                     reg2hw.reset.qe || reg2hw.cmdq_pi.qe || reg2hw.cmdq_cfg.qe || link_up_i != link_up;
   always_ff @(posedge clk_i) begin
     if (!rst_ni) idle_q <= 1'b0;
-    else idle_q <= &block_idle && !csr_busy && !stop && core_rst_n && !rd_busy && !wr_busy;
+    else idle_q <= &block_idle && !pfc_busy && !csr_busy && !stop && core_rst_n && !rd_busy && !wr_busy;
   end
   assign idle_o = idle_q && &block_idle && !csr_busy && !rx_valid_i && !stop;
 
@@ -942,6 +962,8 @@ module rnic_core
     .ev_credit_i(ev_credit), .ev_credit_update_i(ev_credit_update), .ev_window_i(ev_window), .ev_timeout_i(ev_timeout), .ev_nak_seq_i(ev_nak_seq),
     .ev_rnr_i(ev_rnr), .ev_again_i(ev_again), .ev_tx_read_i(ev_tx_read), .ev_tx_atomic_i(ev_tx_atomic),
     .ev_implied_i(ev_implied), .ev_dup_rsp_i(ev_dup_rsp), .ev_ghost_rsp_i(ev_ghost_rsp),
+    .ev_rx_pause_i(ev_rx_pause), .ev_tx_pause_i(ev_tx_pause), .ev_storm_warning_i(ev_storm_warning),
+    .ev_storm_error_i(ev_storm_error), .ev_pause_ignored_i(ev_pause_ignored), .ev_stall_pause_i(tx_held),
     .ev_cqe_i(ev_cqe), .ev_cqe_lost_i(ev_cqe_lost), .ev_cq_overrun_i(ev_cq_overrun),
     .ev_cqe_error_i(ev_cqe_error), .ev_cqe_flush_i(ev_cqe_flush),
     .ev_eqe_i(ev_eqe), .ev_eqe_lost_i(ev_eqe_lost),

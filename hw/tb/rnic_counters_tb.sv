@@ -26,6 +26,8 @@ module rnic_counters_tb #(
   logic [4:0] bad_db = '0;
   logic eqe = 0, eqe_lost = 0;
   logic [2:0] rq_wqe = '0;
+  logic [19:0] pauses = '0;
+  longint n_pause[20];
   logic [5:0] ev2 = '0;
   logic [rnic_pkg::NumVec-1:0] irq = '0, irq_pend = '0;
   logic [20:0] ev = '0;
@@ -50,6 +52,8 @@ module rnic_counters_tb #(
     .ev_cmd_error_i(ev[16]), .ev_qp_fatal_i(ev[17]), .ev_srq_limit_i(ev[19]), .ev_last_wqe_i(ev[20]), .ev_bad_db_i(bad_db), .ev_axi_rd_err_i(rd_err),
     .ev_axi_wr_err_i(wr_err), .ev_rq_wqe_i(rq_wqe), .ev_rx_send_i(ev2[0]),
     .ev_no_buffer_i(ev2[1]), .ev_timeout_i(ev2[2]), .ev_nak_seq_i(ev2[3]), .ev_rnr_i(ev2[4]), .ev_again_i(ev2[5]),
+    .ev_rx_pause_i(pauses[7:0]), .ev_tx_pause_i(pauses[15:8]), .ev_storm_warning_i(pauses[16]), .ev_storm_error_i(pauses[17]),
+    .ev_pause_ignored_i(pauses[18]), .ev_stall_pause_i(pauses[19]),
     .ev_eqe_i(eqe), .ev_eqe_lost_i(eqe_lost), .irq_i(irq),
     .irq_pend_i(irq_pend), .ev_mr_i(ev_mr), .hw2reg_o(q));
 
@@ -66,6 +70,7 @@ module rnic_counters_tb #(
   initial begin
     for (int i = 0; i < 20; i++) n[i] = 0;
     for (int i = 0; i < 6; i++) m[i] = 0;
+    for (int i = 0; i < 20; i++) n_pause[i] = 0;
     for (int i = 0; i < 8; i++) n_kind[i] = 0;
     for (int i = 0; i < 4; i++) n_rsp[i] = 0;
     for (int i = 0; i < 24; i++) n_drop[i] = 0;
@@ -93,6 +98,8 @@ module rnic_counters_tb #(
       ev = 21'($urandom());
       ev3 = 2'($urandom());
       for (int i = 0; i < 2; i++) n3[i] += longint'(ev3[i]);
+      pauses = 20'($urandom());
+      for (int i = 0; i < 20; i++) n_pause[i] += longint'(pauses[i]);
       ev_rd = 4'($urandom());
       for (int i = 0; i < 4; i++) if (ev_rd[i]) n_rsp[i]++;
       if (ev_rd[0]) n_tdrop[9]++;
@@ -211,6 +218,12 @@ module rnic_counters_tb #(
     same("eqe_lost", q.eqe_lost.count, n_lost);
     same("interrupts", q.interrupts.count, n_irq);
     same("cycles", q.cycles.count, n_time);
+    for (int i = 0; i < 8; i++) same("rx_prio_pause", q.rx_prio_pause[i].count, n_pause[i]);
+    for (int i = 0; i < 8; i++) same("tx_prio_pause", q.tx_prio_pause[i].count, n_pause[8+i]);
+    same("tx_pause_storm_warning_events", q.tx_pause_storm_warning_events.count, n_pause[16]);
+    same("tx_pause_storm_error_events", q.tx_pause_storm_error_events.count, n_pause[17]);
+    same("rx_pause_storm_events", q.rx_pause_storm_events.count, n_pause[18]);
+    same("stall_tx_pause", q.stall_tx_pause.count, n_pause[19]);
     for (int i = 0; i < 24; i++) same("rx_drop", q.rx_drop[i].count, n_drop[i]);
     for (int i = 0; i < 19; i++) same("transport_drop", q.transport_drop[i].count, n_tdrop[i]);
     if (q.last_info.seq != 8'(captures) || q.last_info.reason != last.reason || q.last_info.opcode != last.opcode ||

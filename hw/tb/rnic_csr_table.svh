@@ -12,13 +12,13 @@ typedef struct packed {
   logic [63:0] mask;    // bits that exist
   logic [63:0] reset;
 } csr_entry_t;
-localparam int NumCsr = 130;
+localparam int NumCsr = 154;
 
 function automatic csr_entry_t csr_entry(input int i);
   case (i)
     0: return '{17'h00000, 1'b0, 3'(AccConst), 64'hffffffff, 64'h434e524f};  // id
     1: return '{17'h00004, 1'b0, 3'(AccConst), 64'hffffffff, 64'h1};  // version
-    2: return '{17'h00008, 1'b0, 3'(AccConst), 64'hffffffff, 64'h2b7c1677};  // layout_hash
+    2: return '{17'h00008, 1'b0, 3'(AccConst), 64'hffffffff, 64'h13522ba9};  // layout_hash
     3: return '{17'h00010, 1'b0, 3'(AccRo), 64'h7fffffff, 64'h0};  // caps0
     4: return '{17'h00014, 1'b0, 3'(AccRo), 64'h1fffffff, 64'h0};  // caps1
     5: return '{17'h00018, 1'b0, 3'(AccRo), 64'hffffffff, 64'h0};  // clock
@@ -30,122 +30,146 @@ function automatic csr_entry_t csr_entry(input int i);
     11: return '{17'h00048, 1'b0, 3'(AccRw), 64'h3, 64'h0};  // rx_ctrl
     12: return '{17'h0004c, 1'b0, 3'(AccRw), 64'hffff, 64'h1010};  // ack_ctrl
     13: return '{17'h00050, 1'b0, 3'(AccRw), 64'hfffff, 64'he0100};  // tx_ctrl
-    14: return '{17'h00080, 1'b1, 3'(AccRw), 64'hffffffffffffffff, 64'h0};  // cmdq_base
-    15: return '{17'h00088, 1'b1, 3'(AccRw), 64'hffffffffffffffff, 64'h0};  // cmdr_base
-    16: return '{17'h00090, 1'b0, 3'(AccRw), 64'h10f, 64'h0};  // cmdq_cfg
-    17: return '{17'h00094, 1'b0, 3'(AccRw), 64'hffff, 64'h0};  // cmdq_pi
-    18: return '{17'h00098, 1'b0, 3'(AccRo), 64'hffff, 64'h0};  // cmdq_ci
-    19: return '{17'h00100, 1'b1, 3'(AccRo), 64'hff0fffffffffffff, 64'h0};  // last_info
-    20: return '{17'h00108, 1'b1, 3'(AccRo), 64'hc0ffffffffffffff, 64'h0};  // last_bth
-    21: return '{17'h00110, 1'b1, 3'(AccRo), 64'hffffffffffffffff, 64'h0};  // last_sip
-    22: return '{17'h00118, 1'b1, 3'(AccRo), 64'hffffffffffffffff, 64'h0};  // last_sip
-    23: return '{17'h00120, 1'b1, 3'(AccRo), 64'hffffffffffffffff, 64'h0};  // last_dip
-    24: return '{17'h00128, 1'b1, 3'(AccRo), 64'hffffffffffffffff, 64'h0};  // last_dip
-    25: return '{17'h00140, 1'b0, 3'(AccRo), 64'hf, 64'h0};  // irq_pending
-    26: return '{17'h01000, 1'b1, 3'(AccRo), 64'hffffffffffffffff, 64'h0};  // rx_frames
-    27: return '{17'h01008, 1'b1, 3'(AccRo), 64'hffffffffffffffff, 64'h0};  // rx_bytes
-    28: return '{17'h01010, 1'b1, 3'(AccRo), 64'hffffffffffffffff, 64'h0};  // rx_roce_packets
-    29: return '{17'h01018, 1'b1, 3'(AccRo), 64'hffffffffffffffff, 64'h0};  // rx_write_requests
-    30: return '{17'h01020, 1'b1, 3'(AccRo), 64'hffffffffffffffff, 64'h0};  // rx_payload_bytes
-    31: return '{17'h01028, 1'b1, 3'(AccRo), 64'hffffffffffffffff, 64'h0};  // rx_ecn_ce
-    32: return '{17'h01030, 1'b1, 3'(AccRo), 64'hffffffffffffffff, 64'h0};  // rx_fecn
-    33: return '{17'h01038, 1'b1, 3'(AccRo), 64'hffffffffffffffff, 64'h0};  // rx_becn
-    34: return '{17'h01040, 1'b1, 3'(AccRo), 64'hffffffffffffffff, 64'h0};  // rx_acks
-    35: return '{17'h01048, 1'b1, 3'(AccRo), 64'hffffffffffffffff, 64'h0};  // rx_naks
-    36: return '{17'h01080, 1'b1, 3'(AccRo), 64'hffffffffffffffff, 64'h0};  // tx_frames
-    37: return '{17'h01088, 1'b1, 3'(AccRo), 64'hffffffffffffffff, 64'h0};  // tx_bytes
-    38: return '{17'h01090, 1'b1, 3'(AccRo), 64'hffffffffffffffff, 64'h0};  // tx_write_packets
-    39: return '{17'h01098, 1'b1, 3'(AccRo), 64'hffffffffffffffff, 64'h0};  // tx_acks
-    40: return '{17'h010a0, 1'b1, 3'(AccRo), 64'hffffffffffffffff, 64'h0};  // tx_naks
-    41: return '{17'h010a8, 1'b1, 3'(AccRo), 64'hffffffffffffffff, 64'h0};  // tx_aborted
-    42: return '{17'h010b0, 1'b1, 3'(AccRo), 64'hffffffffffffffff, 64'h0};  // wqe_fetched
-    43: return '{17'h010b8, 1'b1, 3'(AccRo), 64'hffffffffffffffff, 64'h0};  // cqe_written
-    44: return '{17'h010c0, 1'b1, 3'(AccRo), 64'hffffffffffffffff, 64'h0};  // cqe_overrun
-    45: return '{17'h010c8, 1'b1, 3'(AccRo), 64'hffffffffffffffff, 64'h0};  // req_cqe_error
-    46: return '{17'h010d0, 1'b1, 3'(AccRo), 64'hffffffffffffffff, 64'h0};  // req_cqe_flush_error
-    47: return '{17'h010d8, 1'b1, 3'(AccRo), 64'hffffffffffffffff, 64'h0};  // bad_doorbells
-    48: return '{17'h010e0, 1'b1, 3'(AccRo), 64'hffffffffffffffff, 64'h0};  // axi_read_errors
-    49: return '{17'h010e8, 1'b1, 3'(AccRo), 64'hffffffffffffffff, 64'h0};  // axi_write_errors
-    50: return '{17'h010f0, 1'b1, 3'(AccRo), 64'hffffffffffffffff, 64'h0};  // commands
-    51: return '{17'h010f8, 1'b1, 3'(AccRo), 64'hffffffffffffffff, 64'h0};  // cycles
-    52: return '{17'h01100, 1'b1, 3'(AccRo), 64'hffffffffffffffff, 64'h0};  // stall_rx_dma
-    53: return '{17'h01108, 1'b1, 3'(AccRo), 64'hffffffffffffffff, 64'h0};  // stall_tx_mac
-    54: return '{17'h01110, 1'b1, 3'(AccRo), 64'hffffffffffffffff, 64'h0};  // stall_tx_window
-    55: return '{17'h01118, 1'b1, 3'(AccRo), 64'hffffffffffffffff, 64'h0};  // stall_tx_read
-    56: return '{17'h01120, 1'b1, 3'(AccRo), 64'hffffffffffffffff, 64'h0};  // local_ack_timeout_err
-    57: return '{17'h01128, 1'b1, 3'(AccRo), 64'hffffffffffffffff, 64'h0};  // packet_seq_err
-    58: return '{17'h01130, 1'b1, 3'(AccRo), 64'hffffffffffffffff, 64'h0};  // rnr_nak_retry_err
-    59: return '{17'h01138, 1'b1, 3'(AccRo), 64'hffffffffffffffff, 64'h0};  // tx_retransmits
-    60: return '{17'h01140, 1'b1, 3'(AccRo), 64'hffffffffffffffff, 64'h0};  // rx_send_requests
-    61: return '{17'h01148, 1'b1, 3'(AccRo), 64'hffffffffffffffff, 64'h0};  // out_of_buffer
-    62: return '{17'h01150, 1'b1, 3'(AccRo), 64'hffffffffffffffff, 64'h0};  // rx_read_requests
-    63: return '{17'h01158, 1'b1, 3'(AccRo), 64'hffffffffffffffff, 64'h0};  // rx_atomic_requests
-    64: return '{17'h01160, 1'b1, 3'(AccRo), 64'hffffffffffffffff, 64'h0};  // duplicate_request
-    65: return '{17'h01168, 1'b1, 3'(AccRo), 64'hffffffffffffffff, 64'h0};  // tx_read_responses
-    66: return '{17'h01170, 1'b1, 3'(AccRo), 64'hffffffffffffffff, 64'h0};  // wqe_pushed
-    67: return '{17'h01178, 1'b1, 3'(AccRo), 64'hffffffffffffffff, 64'h0};  // wqe_push_unused
-    68: return '{17'h01180, 1'b1, 3'(AccRo), 64'hffffffffffffffff, 64'h0};  // tx_read_requests
-    69: return '{17'h01188, 1'b1, 3'(AccRo), 64'hffffffffffffffff, 64'h0};  // tx_atomic_requests
-    70: return '{17'h01190, 1'b1, 3'(AccRo), 64'hffffffffffffffff, 64'h0};  // implied_nak_seq_err
-    71: return '{17'h01198, 1'b1, 3'(AccRo), 64'hffffffffffffffff, 64'h0};  // rx_dup_responses
-    72: return '{17'h011a0, 1'b1, 3'(AccRo), 64'hffffffffffffffff, 64'h0};  // rx_ghost_responses
-    73: return '{17'h011a8, 1'b1, 3'(AccRo), 64'hffffffffffffffff, 64'h0};  // rx_raw_frames
-    74: return '{17'h011b0, 1'b1, 3'(AccRo), 64'hffffffffffffffff, 64'h0};  // tx_raw_frames
-    75: return '{17'h011b8, 1'b1, 3'(AccRo), 64'hffffffffffffffff, 64'h0};  // resp_cqe_error
-    76: return '{17'h011c0, 1'b1, 3'(AccRo), 64'hffffffffffffffff, 64'h0};  // resp_cqe_flush_error
-    77: return '{17'h011c8, 1'b1, 3'(AccRo), 64'hffffffffffffffff, 64'h0};  // eqe_written
-    78: return '{17'h011d0, 1'b1, 3'(AccRo), 64'hffffffffffffffff, 64'h0};  // eqe_lost
-    79: return '{17'h011d8, 1'b1, 3'(AccRo), 64'hffffffffffffffff, 64'h0};  // interrupts
-    80: return '{17'h01200, 1'b1, 3'(AccRo), 64'hffffffffffffffff, 64'h0};  // rx_drop
-    81: return '{17'h01208, 1'b1, 3'(AccRo), 64'hffffffffffffffff, 64'h0};  // rx_drop
-    82: return '{17'h01210, 1'b1, 3'(AccRo), 64'hffffffffffffffff, 64'h0};  // rx_drop
-    83: return '{17'h01218, 1'b1, 3'(AccRo), 64'hffffffffffffffff, 64'h0};  // rx_drop
-    84: return '{17'h01220, 1'b1, 3'(AccRo), 64'hffffffffffffffff, 64'h0};  // rx_drop
-    85: return '{17'h01228, 1'b1, 3'(AccRo), 64'hffffffffffffffff, 64'h0};  // rx_drop
-    86: return '{17'h01230, 1'b1, 3'(AccRo), 64'hffffffffffffffff, 64'h0};  // rx_drop
-    87: return '{17'h01238, 1'b1, 3'(AccRo), 64'hffffffffffffffff, 64'h0};  // rx_drop
-    88: return '{17'h01240, 1'b1, 3'(AccRo), 64'hffffffffffffffff, 64'h0};  // rx_drop
-    89: return '{17'h01248, 1'b1, 3'(AccRo), 64'hffffffffffffffff, 64'h0};  // rx_drop
-    90: return '{17'h01250, 1'b1, 3'(AccRo), 64'hffffffffffffffff, 64'h0};  // rx_drop
-    91: return '{17'h01258, 1'b1, 3'(AccRo), 64'hffffffffffffffff, 64'h0};  // rx_drop
-    92: return '{17'h01260, 1'b1, 3'(AccRo), 64'hffffffffffffffff, 64'h0};  // rx_drop
-    93: return '{17'h01268, 1'b1, 3'(AccRo), 64'hffffffffffffffff, 64'h0};  // rx_drop
-    94: return '{17'h01270, 1'b1, 3'(AccRo), 64'hffffffffffffffff, 64'h0};  // rx_drop
-    95: return '{17'h01278, 1'b1, 3'(AccRo), 64'hffffffffffffffff, 64'h0};  // rx_drop
-    96: return '{17'h01280, 1'b1, 3'(AccRo), 64'hffffffffffffffff, 64'h0};  // rx_drop
-    97: return '{17'h01288, 1'b1, 3'(AccRo), 64'hffffffffffffffff, 64'h0};  // rx_drop
-    98: return '{17'h01290, 1'b1, 3'(AccRo), 64'hffffffffffffffff, 64'h0};  // rx_drop
-    99: return '{17'h01298, 1'b1, 3'(AccRo), 64'hffffffffffffffff, 64'h0};  // rx_drop
-    100: return '{17'h012a0, 1'b1, 3'(AccRo), 64'hffffffffffffffff, 64'h0};  // rx_drop
-    101: return '{17'h012a8, 1'b1, 3'(AccRo), 64'hffffffffffffffff, 64'h0};  // rx_drop
-    102: return '{17'h012b0, 1'b1, 3'(AccRo), 64'hffffffffffffffff, 64'h0};  // rx_drop
-    103: return '{17'h012b8, 1'b1, 3'(AccRo), 64'hffffffffffffffff, 64'h0};  // rx_drop
-    104: return '{17'h01300, 1'b1, 3'(AccRo), 64'hffffffffffffffff, 64'h0};  // transport_drop
-    105: return '{17'h01308, 1'b1, 3'(AccRo), 64'hffffffffffffffff, 64'h0};  // transport_drop
-    106: return '{17'h01310, 1'b1, 3'(AccRo), 64'hffffffffffffffff, 64'h0};  // transport_drop
-    107: return '{17'h01318, 1'b1, 3'(AccRo), 64'hffffffffffffffff, 64'h0};  // transport_drop
-    108: return '{17'h01320, 1'b1, 3'(AccRo), 64'hffffffffffffffff, 64'h0};  // transport_drop
-    109: return '{17'h01328, 1'b1, 3'(AccRo), 64'hffffffffffffffff, 64'h0};  // transport_drop
-    110: return '{17'h01330, 1'b1, 3'(AccRo), 64'hffffffffffffffff, 64'h0};  // transport_drop
-    111: return '{17'h01338, 1'b1, 3'(AccRo), 64'hffffffffffffffff, 64'h0};  // transport_drop
-    112: return '{17'h01340, 1'b1, 3'(AccRo), 64'hffffffffffffffff, 64'h0};  // transport_drop
-    113: return '{17'h01348, 1'b1, 3'(AccRo), 64'hffffffffffffffff, 64'h0};  // transport_drop
-    114: return '{17'h01350, 1'b1, 3'(AccRo), 64'hffffffffffffffff, 64'h0};  // transport_drop
-    115: return '{17'h01358, 1'b1, 3'(AccRo), 64'hffffffffffffffff, 64'h0};  // transport_drop
-    116: return '{17'h01360, 1'b1, 3'(AccRo), 64'hffffffffffffffff, 64'h0};  // transport_drop
-    117: return '{17'h01368, 1'b1, 3'(AccRo), 64'hffffffffffffffff, 64'h0};  // transport_drop
-    118: return '{17'h01370, 1'b1, 3'(AccRo), 64'hffffffffffffffff, 64'h0};  // transport_drop
-    119: return '{17'h01378, 1'b1, 3'(AccRo), 64'hffffffffffffffff, 64'h0};  // transport_drop
-    120: return '{17'h01380, 1'b1, 3'(AccRo), 64'hffffffffffffffff, 64'h0};  // transport_drop
-    121: return '{17'h01388, 1'b1, 3'(AccRo), 64'hffffffffffffffff, 64'h0};  // transport_drop
-    122: return '{17'h01390, 1'b1, 3'(AccRo), 64'hffffffffffffffff, 64'h0};  // transport_drop
-    123: return '{17'h01400, 1'b1, 3'(AccRo), 64'hffffffffffffffff, 64'h0};  // mr_cache_hit
-    124: return '{17'h01408, 1'b1, 3'(AccRo), 64'hffffffffffffffff, 64'h0};  // mr_cache_miss
-    125: return '{17'h01410, 1'b1, 3'(AccRo), 64'hffffffffffffffff, 64'h0};  // mr_cache_evict
-    126: return '{17'h01418, 1'b1, 3'(AccRo), 64'hffffffffffffffff, 64'h0};  // mr_cache_writeback
-    127: return '{17'h01420, 1'b1, 3'(AccRo), 64'hffffffffffffffff, 64'h0};  // mr_cache_stall
-    128: return '{17'h01430, 1'b1, 3'(AccRo), 64'hffffffffffffffff, 64'h0};  // stall_tx_credit
-    129: return '{17'h01438, 1'b1, 3'(AccRo), 64'hffffffffffffffff, 64'h0};  // tx_credit_updates
+    14: return '{17'h00060, 1'b0, 3'(AccRw), 64'h71ff, 64'hff};  // pfc_ctrl
+    15: return '{17'h00064, 1'b0, 3'(AccRw), 64'hffffffff, 64'h1800200};  // pfc_buffer
+    16: return '{17'h00068, 1'b0, 3'(AccRw), 64'hffffffff, 64'h400080};  // pfc_frames
+    17: return '{17'h0006c, 1'b0, 3'(AccRw), 64'hffffff, 64'h186a0};  // pfc_watchdog
+    18: return '{17'h00080, 1'b1, 3'(AccRw), 64'hffffffffffffffff, 64'h0};  // cmdq_base
+    19: return '{17'h00088, 1'b1, 3'(AccRw), 64'hffffffffffffffff, 64'h0};  // cmdr_base
+    20: return '{17'h00090, 1'b0, 3'(AccRw), 64'h10f, 64'h0};  // cmdq_cfg
+    21: return '{17'h00094, 1'b0, 3'(AccRw), 64'hffff, 64'h0};  // cmdq_pi
+    22: return '{17'h00098, 1'b0, 3'(AccRo), 64'hffff, 64'h0};  // cmdq_ci
+    23: return '{17'h00100, 1'b1, 3'(AccRo), 64'hff0fffffffffffff, 64'h0};  // last_info
+    24: return '{17'h00108, 1'b1, 3'(AccRo), 64'hc0ffffffffffffff, 64'h0};  // last_bth
+    25: return '{17'h00110, 1'b1, 3'(AccRo), 64'hffffffffffffffff, 64'h0};  // last_sip
+    26: return '{17'h00118, 1'b1, 3'(AccRo), 64'hffffffffffffffff, 64'h0};  // last_sip
+    27: return '{17'h00120, 1'b1, 3'(AccRo), 64'hffffffffffffffff, 64'h0};  // last_dip
+    28: return '{17'h00128, 1'b1, 3'(AccRo), 64'hffffffffffffffff, 64'h0};  // last_dip
+    29: return '{17'h00140, 1'b0, 3'(AccRo), 64'hf, 64'h0};  // irq_pending
+    30: return '{17'h01000, 1'b1, 3'(AccRo), 64'hffffffffffffffff, 64'h0};  // rx_frames
+    31: return '{17'h01008, 1'b1, 3'(AccRo), 64'hffffffffffffffff, 64'h0};  // rx_bytes
+    32: return '{17'h01010, 1'b1, 3'(AccRo), 64'hffffffffffffffff, 64'h0};  // rx_roce_packets
+    33: return '{17'h01018, 1'b1, 3'(AccRo), 64'hffffffffffffffff, 64'h0};  // rx_write_requests
+    34: return '{17'h01020, 1'b1, 3'(AccRo), 64'hffffffffffffffff, 64'h0};  // rx_payload_bytes
+    35: return '{17'h01028, 1'b1, 3'(AccRo), 64'hffffffffffffffff, 64'h0};  // rx_ecn_ce
+    36: return '{17'h01030, 1'b1, 3'(AccRo), 64'hffffffffffffffff, 64'h0};  // rx_fecn
+    37: return '{17'h01038, 1'b1, 3'(AccRo), 64'hffffffffffffffff, 64'h0};  // rx_becn
+    38: return '{17'h01040, 1'b1, 3'(AccRo), 64'hffffffffffffffff, 64'h0};  // rx_acks
+    39: return '{17'h01048, 1'b1, 3'(AccRo), 64'hffffffffffffffff, 64'h0};  // rx_naks
+    40: return '{17'h01080, 1'b1, 3'(AccRo), 64'hffffffffffffffff, 64'h0};  // tx_frames
+    41: return '{17'h01088, 1'b1, 3'(AccRo), 64'hffffffffffffffff, 64'h0};  // tx_bytes
+    42: return '{17'h01090, 1'b1, 3'(AccRo), 64'hffffffffffffffff, 64'h0};  // tx_write_packets
+    43: return '{17'h01098, 1'b1, 3'(AccRo), 64'hffffffffffffffff, 64'h0};  // tx_acks
+    44: return '{17'h010a0, 1'b1, 3'(AccRo), 64'hffffffffffffffff, 64'h0};  // tx_naks
+    45: return '{17'h010a8, 1'b1, 3'(AccRo), 64'hffffffffffffffff, 64'h0};  // tx_aborted
+    46: return '{17'h010b0, 1'b1, 3'(AccRo), 64'hffffffffffffffff, 64'h0};  // wqe_fetched
+    47: return '{17'h010b8, 1'b1, 3'(AccRo), 64'hffffffffffffffff, 64'h0};  // cqe_written
+    48: return '{17'h010c0, 1'b1, 3'(AccRo), 64'hffffffffffffffff, 64'h0};  // cqe_overrun
+    49: return '{17'h010c8, 1'b1, 3'(AccRo), 64'hffffffffffffffff, 64'h0};  // req_cqe_error
+    50: return '{17'h010d0, 1'b1, 3'(AccRo), 64'hffffffffffffffff, 64'h0};  // req_cqe_flush_error
+    51: return '{17'h010d8, 1'b1, 3'(AccRo), 64'hffffffffffffffff, 64'h0};  // bad_doorbells
+    52: return '{17'h010e0, 1'b1, 3'(AccRo), 64'hffffffffffffffff, 64'h0};  // axi_read_errors
+    53: return '{17'h010e8, 1'b1, 3'(AccRo), 64'hffffffffffffffff, 64'h0};  // axi_write_errors
+    54: return '{17'h010f0, 1'b1, 3'(AccRo), 64'hffffffffffffffff, 64'h0};  // commands
+    55: return '{17'h010f8, 1'b1, 3'(AccRo), 64'hffffffffffffffff, 64'h0};  // cycles
+    56: return '{17'h01100, 1'b1, 3'(AccRo), 64'hffffffffffffffff, 64'h0};  // stall_rx_dma
+    57: return '{17'h01108, 1'b1, 3'(AccRo), 64'hffffffffffffffff, 64'h0};  // stall_tx_mac
+    58: return '{17'h01110, 1'b1, 3'(AccRo), 64'hffffffffffffffff, 64'h0};  // stall_tx_window
+    59: return '{17'h01118, 1'b1, 3'(AccRo), 64'hffffffffffffffff, 64'h0};  // stall_tx_read
+    60: return '{17'h01120, 1'b1, 3'(AccRo), 64'hffffffffffffffff, 64'h0};  // local_ack_timeout_err
+    61: return '{17'h01128, 1'b1, 3'(AccRo), 64'hffffffffffffffff, 64'h0};  // packet_seq_err
+    62: return '{17'h01130, 1'b1, 3'(AccRo), 64'hffffffffffffffff, 64'h0};  // rnr_nak_retry_err
+    63: return '{17'h01138, 1'b1, 3'(AccRo), 64'hffffffffffffffff, 64'h0};  // tx_retransmits
+    64: return '{17'h01140, 1'b1, 3'(AccRo), 64'hffffffffffffffff, 64'h0};  // rx_send_requests
+    65: return '{17'h01148, 1'b1, 3'(AccRo), 64'hffffffffffffffff, 64'h0};  // out_of_buffer
+    66: return '{17'h01150, 1'b1, 3'(AccRo), 64'hffffffffffffffff, 64'h0};  // rx_read_requests
+    67: return '{17'h01158, 1'b1, 3'(AccRo), 64'hffffffffffffffff, 64'h0};  // rx_atomic_requests
+    68: return '{17'h01160, 1'b1, 3'(AccRo), 64'hffffffffffffffff, 64'h0};  // duplicate_request
+    69: return '{17'h01168, 1'b1, 3'(AccRo), 64'hffffffffffffffff, 64'h0};  // tx_read_responses
+    70: return '{17'h01170, 1'b1, 3'(AccRo), 64'hffffffffffffffff, 64'h0};  // wqe_pushed
+    71: return '{17'h01178, 1'b1, 3'(AccRo), 64'hffffffffffffffff, 64'h0};  // wqe_push_unused
+    72: return '{17'h01180, 1'b1, 3'(AccRo), 64'hffffffffffffffff, 64'h0};  // tx_read_requests
+    73: return '{17'h01188, 1'b1, 3'(AccRo), 64'hffffffffffffffff, 64'h0};  // tx_atomic_requests
+    74: return '{17'h01190, 1'b1, 3'(AccRo), 64'hffffffffffffffff, 64'h0};  // implied_nak_seq_err
+    75: return '{17'h01198, 1'b1, 3'(AccRo), 64'hffffffffffffffff, 64'h0};  // rx_dup_responses
+    76: return '{17'h011a0, 1'b1, 3'(AccRo), 64'hffffffffffffffff, 64'h0};  // rx_ghost_responses
+    77: return '{17'h011a8, 1'b1, 3'(AccRo), 64'hffffffffffffffff, 64'h0};  // rx_raw_frames
+    78: return '{17'h011b0, 1'b1, 3'(AccRo), 64'hffffffffffffffff, 64'h0};  // tx_raw_frames
+    79: return '{17'h011b8, 1'b1, 3'(AccRo), 64'hffffffffffffffff, 64'h0};  // resp_cqe_error
+    80: return '{17'h011c0, 1'b1, 3'(AccRo), 64'hffffffffffffffff, 64'h0};  // resp_cqe_flush_error
+    81: return '{17'h011c8, 1'b1, 3'(AccRo), 64'hffffffffffffffff, 64'h0};  // eqe_written
+    82: return '{17'h011d0, 1'b1, 3'(AccRo), 64'hffffffffffffffff, 64'h0};  // eqe_lost
+    83: return '{17'h011d8, 1'b1, 3'(AccRo), 64'hffffffffffffffff, 64'h0};  // interrupts
+    84: return '{17'h01200, 1'b1, 3'(AccRo), 64'hffffffffffffffff, 64'h0};  // rx_drop
+    85: return '{17'h01208, 1'b1, 3'(AccRo), 64'hffffffffffffffff, 64'h0};  // rx_drop
+    86: return '{17'h01210, 1'b1, 3'(AccRo), 64'hffffffffffffffff, 64'h0};  // rx_drop
+    87: return '{17'h01218, 1'b1, 3'(AccRo), 64'hffffffffffffffff, 64'h0};  // rx_drop
+    88: return '{17'h01220, 1'b1, 3'(AccRo), 64'hffffffffffffffff, 64'h0};  // rx_drop
+    89: return '{17'h01228, 1'b1, 3'(AccRo), 64'hffffffffffffffff, 64'h0};  // rx_drop
+    90: return '{17'h01230, 1'b1, 3'(AccRo), 64'hffffffffffffffff, 64'h0};  // rx_drop
+    91: return '{17'h01238, 1'b1, 3'(AccRo), 64'hffffffffffffffff, 64'h0};  // rx_drop
+    92: return '{17'h01240, 1'b1, 3'(AccRo), 64'hffffffffffffffff, 64'h0};  // rx_drop
+    93: return '{17'h01248, 1'b1, 3'(AccRo), 64'hffffffffffffffff, 64'h0};  // rx_drop
+    94: return '{17'h01250, 1'b1, 3'(AccRo), 64'hffffffffffffffff, 64'h0};  // rx_drop
+    95: return '{17'h01258, 1'b1, 3'(AccRo), 64'hffffffffffffffff, 64'h0};  // rx_drop
+    96: return '{17'h01260, 1'b1, 3'(AccRo), 64'hffffffffffffffff, 64'h0};  // rx_drop
+    97: return '{17'h01268, 1'b1, 3'(AccRo), 64'hffffffffffffffff, 64'h0};  // rx_drop
+    98: return '{17'h01270, 1'b1, 3'(AccRo), 64'hffffffffffffffff, 64'h0};  // rx_drop
+    99: return '{17'h01278, 1'b1, 3'(AccRo), 64'hffffffffffffffff, 64'h0};  // rx_drop
+    100: return '{17'h01280, 1'b1, 3'(AccRo), 64'hffffffffffffffff, 64'h0};  // rx_drop
+    101: return '{17'h01288, 1'b1, 3'(AccRo), 64'hffffffffffffffff, 64'h0};  // rx_drop
+    102: return '{17'h01290, 1'b1, 3'(AccRo), 64'hffffffffffffffff, 64'h0};  // rx_drop
+    103: return '{17'h01298, 1'b1, 3'(AccRo), 64'hffffffffffffffff, 64'h0};  // rx_drop
+    104: return '{17'h012a0, 1'b1, 3'(AccRo), 64'hffffffffffffffff, 64'h0};  // rx_drop
+    105: return '{17'h012a8, 1'b1, 3'(AccRo), 64'hffffffffffffffff, 64'h0};  // rx_drop
+    106: return '{17'h012b0, 1'b1, 3'(AccRo), 64'hffffffffffffffff, 64'h0};  // rx_drop
+    107: return '{17'h012b8, 1'b1, 3'(AccRo), 64'hffffffffffffffff, 64'h0};  // rx_drop
+    108: return '{17'h01300, 1'b1, 3'(AccRo), 64'hffffffffffffffff, 64'h0};  // transport_drop
+    109: return '{17'h01308, 1'b1, 3'(AccRo), 64'hffffffffffffffff, 64'h0};  // transport_drop
+    110: return '{17'h01310, 1'b1, 3'(AccRo), 64'hffffffffffffffff, 64'h0};  // transport_drop
+    111: return '{17'h01318, 1'b1, 3'(AccRo), 64'hffffffffffffffff, 64'h0};  // transport_drop
+    112: return '{17'h01320, 1'b1, 3'(AccRo), 64'hffffffffffffffff, 64'h0};  // transport_drop
+    113: return '{17'h01328, 1'b1, 3'(AccRo), 64'hffffffffffffffff, 64'h0};  // transport_drop
+    114: return '{17'h01330, 1'b1, 3'(AccRo), 64'hffffffffffffffff, 64'h0};  // transport_drop
+    115: return '{17'h01338, 1'b1, 3'(AccRo), 64'hffffffffffffffff, 64'h0};  // transport_drop
+    116: return '{17'h01340, 1'b1, 3'(AccRo), 64'hffffffffffffffff, 64'h0};  // transport_drop
+    117: return '{17'h01348, 1'b1, 3'(AccRo), 64'hffffffffffffffff, 64'h0};  // transport_drop
+    118: return '{17'h01350, 1'b1, 3'(AccRo), 64'hffffffffffffffff, 64'h0};  // transport_drop
+    119: return '{17'h01358, 1'b1, 3'(AccRo), 64'hffffffffffffffff, 64'h0};  // transport_drop
+    120: return '{17'h01360, 1'b1, 3'(AccRo), 64'hffffffffffffffff, 64'h0};  // transport_drop
+    121: return '{17'h01368, 1'b1, 3'(AccRo), 64'hffffffffffffffff, 64'h0};  // transport_drop
+    122: return '{17'h01370, 1'b1, 3'(AccRo), 64'hffffffffffffffff, 64'h0};  // transport_drop
+    123: return '{17'h01378, 1'b1, 3'(AccRo), 64'hffffffffffffffff, 64'h0};  // transport_drop
+    124: return '{17'h01380, 1'b1, 3'(AccRo), 64'hffffffffffffffff, 64'h0};  // transport_drop
+    125: return '{17'h01388, 1'b1, 3'(AccRo), 64'hffffffffffffffff, 64'h0};  // transport_drop
+    126: return '{17'h01390, 1'b1, 3'(AccRo), 64'hffffffffffffffff, 64'h0};  // transport_drop
+    127: return '{17'h01400, 1'b1, 3'(AccRo), 64'hffffffffffffffff, 64'h0};  // mr_cache_hit
+    128: return '{17'h01408, 1'b1, 3'(AccRo), 64'hffffffffffffffff, 64'h0};  // mr_cache_miss
+    129: return '{17'h01410, 1'b1, 3'(AccRo), 64'hffffffffffffffff, 64'h0};  // mr_cache_evict
+    130: return '{17'h01418, 1'b1, 3'(AccRo), 64'hffffffffffffffff, 64'h0};  // mr_cache_writeback
+    131: return '{17'h01420, 1'b1, 3'(AccRo), 64'hffffffffffffffff, 64'h0};  // mr_cache_stall
+    132: return '{17'h01430, 1'b1, 3'(AccRo), 64'hffffffffffffffff, 64'h0};  // stall_tx_credit
+    133: return '{17'h01438, 1'b1, 3'(AccRo), 64'hffffffffffffffff, 64'h0};  // tx_credit_updates
+    134: return '{17'h01500, 1'b1, 3'(AccRo), 64'hffffffffffffffff, 64'h0};  // rx_prio_pause
+    135: return '{17'h01508, 1'b1, 3'(AccRo), 64'hffffffffffffffff, 64'h0};  // rx_prio_pause
+    136: return '{17'h01510, 1'b1, 3'(AccRo), 64'hffffffffffffffff, 64'h0};  // rx_prio_pause
+    137: return '{17'h01518, 1'b1, 3'(AccRo), 64'hffffffffffffffff, 64'h0};  // rx_prio_pause
+    138: return '{17'h01520, 1'b1, 3'(AccRo), 64'hffffffffffffffff, 64'h0};  // rx_prio_pause
+    139: return '{17'h01528, 1'b1, 3'(AccRo), 64'hffffffffffffffff, 64'h0};  // rx_prio_pause
+    140: return '{17'h01530, 1'b1, 3'(AccRo), 64'hffffffffffffffff, 64'h0};  // rx_prio_pause
+    141: return '{17'h01538, 1'b1, 3'(AccRo), 64'hffffffffffffffff, 64'h0};  // rx_prio_pause
+    142: return '{17'h01540, 1'b1, 3'(AccRo), 64'hffffffffffffffff, 64'h0};  // tx_prio_pause
+    143: return '{17'h01548, 1'b1, 3'(AccRo), 64'hffffffffffffffff, 64'h0};  // tx_prio_pause
+    144: return '{17'h01550, 1'b1, 3'(AccRo), 64'hffffffffffffffff, 64'h0};  // tx_prio_pause
+    145: return '{17'h01558, 1'b1, 3'(AccRo), 64'hffffffffffffffff, 64'h0};  // tx_prio_pause
+    146: return '{17'h01560, 1'b1, 3'(AccRo), 64'hffffffffffffffff, 64'h0};  // tx_prio_pause
+    147: return '{17'h01568, 1'b1, 3'(AccRo), 64'hffffffffffffffff, 64'h0};  // tx_prio_pause
+    148: return '{17'h01570, 1'b1, 3'(AccRo), 64'hffffffffffffffff, 64'h0};  // tx_prio_pause
+    149: return '{17'h01578, 1'b1, 3'(AccRo), 64'hffffffffffffffff, 64'h0};  // tx_prio_pause
+    150: return '{17'h01580, 1'b1, 3'(AccRo), 64'hffffffffffffffff, 64'h0};  // tx_pause_storm_warning_events
+    151: return '{17'h01588, 1'b1, 3'(AccRo), 64'hffffffffffffffff, 64'h0};  // tx_pause_storm_error_events
+    152: return '{17'h01590, 1'b1, 3'(AccRo), 64'hffffffffffffffff, 64'h0};  // rx_pause_storm_events
+    153: return '{17'h01598, 1'b1, 3'(AccRo), 64'hffffffffffffffff, 64'h0};  // stall_tx_pause
     default: return '0;
   endcase
 endfunction
@@ -191,26 +215,35 @@ assign seen[13][15:0] = reg2hw.tx_ctrl.window;
 assign seen[13][19:16] = reg2hw.tx_ctrl.quantum_log;
 assign seen[13][63:20] = '0;
 assign qe[13] = reg2hw.tx_ctrl.qe;
-assign seen[14][63:0] = reg2hw.cmdq_base.addr;
-assign qe[14] = reg2hw.cmdq_base.qe;
-assign seen[15][63:0] = reg2hw.cmdr_base.addr;
-assign qe[15] = reg2hw.cmdr_base.qe;
-assign seen[16][3:0] = reg2hw.cmdq_cfg.log_size;
-assign seen[16][7:4] = '0;
-assign seen[16][8] = reg2hw.cmdq_cfg.enable;
-assign seen[16][63:9] = '0;
-assign qe[16] = reg2hw.cmdq_cfg.qe;
-assign seen[17][15:0] = reg2hw.cmdq_pi.pi;
-assign seen[17][63:16] = '0;
-assign qe[17] = reg2hw.cmdq_pi.qe;
-assign seen[18] = '0;
-assign qe[18] = 1'b0;
-assign seen[19] = '0;
-assign qe[19] = 1'b0;
-assign seen[20] = '0;
-assign qe[20] = 1'b0;
-assign seen[21] = '0;
-assign qe[21] = 1'b0;
+assign seen[14][7:0] = reg2hw.pfc_ctrl.enable;
+assign seen[14][8] = reg2hw.pfc_ctrl.trust_dscp;
+assign seen[14][11:9] = '0;
+assign seen[14][14:12] = reg2hw.pfc_ctrl.default_prio;
+assign seen[14][63:15] = '0;
+assign qe[14] = reg2hw.pfc_ctrl.qe;
+assign seen[15][15:0] = reg2hw.pfc_buffer.xoff;
+assign seen[15][31:16] = reg2hw.pfc_buffer.xon;
+assign seen[15][63:32] = '0;
+assign qe[15] = reg2hw.pfc_buffer.qe;
+assign seen[16][15:0] = reg2hw.pfc_frames.xoff;
+assign seen[16][31:16] = reg2hw.pfc_frames.xon;
+assign seen[16][63:32] = '0;
+assign qe[16] = reg2hw.pfc_frames.qe;
+assign seen[17][23:0] = reg2hw.pfc_watchdog.period;
+assign seen[17][63:24] = '0;
+assign qe[17] = reg2hw.pfc_watchdog.qe;
+assign seen[18][63:0] = reg2hw.cmdq_base.addr;
+assign qe[18] = reg2hw.cmdq_base.qe;
+assign seen[19][63:0] = reg2hw.cmdr_base.addr;
+assign qe[19] = reg2hw.cmdr_base.qe;
+assign seen[20][3:0] = reg2hw.cmdq_cfg.log_size;
+assign seen[20][7:4] = '0;
+assign seen[20][8] = reg2hw.cmdq_cfg.enable;
+assign seen[20][63:9] = '0;
+assign qe[20] = reg2hw.cmdq_cfg.qe;
+assign seen[21][15:0] = reg2hw.cmdq_pi.pi;
+assign seen[21][63:16] = '0;
+assign qe[21] = reg2hw.cmdq_pi.qe;
 assign seen[22] = '0;
 assign qe[22] = 1'b0;
 assign seen[23] = '0;
@@ -427,6 +460,54 @@ assign seen[128] = '0;
 assign qe[128] = 1'b0;
 assign seen[129] = '0;
 assign qe[129] = 1'b0;
+assign seen[130] = '0;
+assign qe[130] = 1'b0;
+assign seen[131] = '0;
+assign qe[131] = 1'b0;
+assign seen[132] = '0;
+assign qe[132] = 1'b0;
+assign seen[133] = '0;
+assign qe[133] = 1'b0;
+assign seen[134] = '0;
+assign qe[134] = 1'b0;
+assign seen[135] = '0;
+assign qe[135] = 1'b0;
+assign seen[136] = '0;
+assign qe[136] = 1'b0;
+assign seen[137] = '0;
+assign qe[137] = 1'b0;
+assign seen[138] = '0;
+assign qe[138] = 1'b0;
+assign seen[139] = '0;
+assign qe[139] = 1'b0;
+assign seen[140] = '0;
+assign qe[140] = 1'b0;
+assign seen[141] = '0;
+assign qe[141] = 1'b0;
+assign seen[142] = '0;
+assign qe[142] = 1'b0;
+assign seen[143] = '0;
+assign qe[143] = 1'b0;
+assign seen[144] = '0;
+assign qe[144] = 1'b0;
+assign seen[145] = '0;
+assign qe[145] = 1'b0;
+assign seen[146] = '0;
+assign qe[146] = 1'b0;
+assign seen[147] = '0;
+assign qe[147] = 1'b0;
+assign seen[148] = '0;
+assign qe[148] = 1'b0;
+assign seen[149] = '0;
+assign qe[149] = 1'b0;
+assign seen[150] = '0;
+assign qe[150] = 1'b0;
+assign seen[151] = '0;
+assign qe[151] = 1'b0;
+assign seen[152] = '0;
+assign qe[152] = 1'b0;
+assign seen[153] = '0;
+assign qe[153] = 1'b0;
 
 // What hardware gives: ro values, rw1c set pulses. Call csr_apply after a change.
 logic [63:0] drive [NumCsr];
@@ -452,129 +533,149 @@ task automatic csr_apply();
   hw2reg.events.eq_overrun = drive[9][6];
   hw2reg.events.srq_limit = drive[9][16];
   hw2reg.events.last_wqe = drive[9][17];
-  hw2reg.cmdq_ci.ci = drive[18][15:0];
-  hw2reg.last_info.reason = drive[19][7:0];
-  hw2reg.last_info.opcode = drive[19][15:8];
-  hw2reg.last_info.frame_len = drive[19][31:16];
-  hw2reg.last_info.ethertype = drive[19][47:32];
-  hw2reg.last_info.vlan_tags = drive[19][49:48];
-  hw2reg.last_info.ipv6 = drive[19][50];
-  hw2reg.last_info.icrc_ok = drive[19][51];
-  hw2reg.last_info.seq = drive[19][63:56];
-  hw2reg.last_bth.dest_qp = drive[20][23:0];
-  hw2reg.last_bth.flags = drive[20][31:24];
-  hw2reg.last_bth.psn = drive[20][55:32];
-  hw2reg.last_bth.becn = drive[20][62];
-  hw2reg.last_bth.fecn = drive[20][63];
-  hw2reg.last_sip[0].addr = drive[21][63:0];
-  hw2reg.last_sip[1].addr = drive[22][63:0];
-  hw2reg.last_dip[0].addr = drive[23][63:0];
-  hw2reg.last_dip[1].addr = drive[24][63:0];
-  hw2reg.irq_pending.vectors = drive[25][3:0];
-  hw2reg.rx_frames.count = drive[26][63:0];
-  hw2reg.rx_bytes.count = drive[27][63:0];
-  hw2reg.rx_roce_packets.count = drive[28][63:0];
-  hw2reg.rx_write_requests.count = drive[29][63:0];
-  hw2reg.rx_payload_bytes.count = drive[30][63:0];
-  hw2reg.rx_ecn_ce.count = drive[31][63:0];
-  hw2reg.rx_fecn.count = drive[32][63:0];
-  hw2reg.rx_becn.count = drive[33][63:0];
-  hw2reg.rx_acks.count = drive[34][63:0];
-  hw2reg.rx_naks.count = drive[35][63:0];
-  hw2reg.tx_frames.count = drive[36][63:0];
-  hw2reg.tx_bytes.count = drive[37][63:0];
-  hw2reg.tx_write_packets.count = drive[38][63:0];
-  hw2reg.tx_acks.count = drive[39][63:0];
-  hw2reg.tx_naks.count = drive[40][63:0];
-  hw2reg.tx_aborted.count = drive[41][63:0];
-  hw2reg.wqe_fetched.count = drive[42][63:0];
-  hw2reg.cqe_written.count = drive[43][63:0];
-  hw2reg.cqe_overrun.count = drive[44][63:0];
-  hw2reg.req_cqe_error.count = drive[45][63:0];
-  hw2reg.req_cqe_flush_error.count = drive[46][63:0];
-  hw2reg.bad_doorbells.count = drive[47][63:0];
-  hw2reg.axi_read_errors.count = drive[48][63:0];
-  hw2reg.axi_write_errors.count = drive[49][63:0];
-  hw2reg.commands.count = drive[50][63:0];
-  hw2reg.cycles.count = drive[51][63:0];
-  hw2reg.stall_rx_dma.count = drive[52][63:0];
-  hw2reg.stall_tx_mac.count = drive[53][63:0];
-  hw2reg.stall_tx_window.count = drive[54][63:0];
-  hw2reg.stall_tx_read.count = drive[55][63:0];
-  hw2reg.local_ack_timeout_err.count = drive[56][63:0];
-  hw2reg.packet_seq_err.count = drive[57][63:0];
-  hw2reg.rnr_nak_retry_err.count = drive[58][63:0];
-  hw2reg.tx_retransmits.count = drive[59][63:0];
-  hw2reg.rx_send_requests.count = drive[60][63:0];
-  hw2reg.out_of_buffer.count = drive[61][63:0];
-  hw2reg.rx_read_requests.count = drive[62][63:0];
-  hw2reg.rx_atomic_requests.count = drive[63][63:0];
-  hw2reg.duplicate_request.count = drive[64][63:0];
-  hw2reg.tx_read_responses.count = drive[65][63:0];
-  hw2reg.wqe_pushed.count = drive[66][63:0];
-  hw2reg.wqe_push_unused.count = drive[67][63:0];
-  hw2reg.tx_read_requests.count = drive[68][63:0];
-  hw2reg.tx_atomic_requests.count = drive[69][63:0];
-  hw2reg.implied_nak_seq_err.count = drive[70][63:0];
-  hw2reg.rx_dup_responses.count = drive[71][63:0];
-  hw2reg.rx_ghost_responses.count = drive[72][63:0];
-  hw2reg.rx_raw_frames.count = drive[73][63:0];
-  hw2reg.tx_raw_frames.count = drive[74][63:0];
-  hw2reg.resp_cqe_error.count = drive[75][63:0];
-  hw2reg.resp_cqe_flush_error.count = drive[76][63:0];
-  hw2reg.eqe_written.count = drive[77][63:0];
-  hw2reg.eqe_lost.count = drive[78][63:0];
-  hw2reg.interrupts.count = drive[79][63:0];
-  hw2reg.rx_drop[0].count = drive[80][63:0];
-  hw2reg.rx_drop[1].count = drive[81][63:0];
-  hw2reg.rx_drop[2].count = drive[82][63:0];
-  hw2reg.rx_drop[3].count = drive[83][63:0];
-  hw2reg.rx_drop[4].count = drive[84][63:0];
-  hw2reg.rx_drop[5].count = drive[85][63:0];
-  hw2reg.rx_drop[6].count = drive[86][63:0];
-  hw2reg.rx_drop[7].count = drive[87][63:0];
-  hw2reg.rx_drop[8].count = drive[88][63:0];
-  hw2reg.rx_drop[9].count = drive[89][63:0];
-  hw2reg.rx_drop[10].count = drive[90][63:0];
-  hw2reg.rx_drop[11].count = drive[91][63:0];
-  hw2reg.rx_drop[12].count = drive[92][63:0];
-  hw2reg.rx_drop[13].count = drive[93][63:0];
-  hw2reg.rx_drop[14].count = drive[94][63:0];
-  hw2reg.rx_drop[15].count = drive[95][63:0];
-  hw2reg.rx_drop[16].count = drive[96][63:0];
-  hw2reg.rx_drop[17].count = drive[97][63:0];
-  hw2reg.rx_drop[18].count = drive[98][63:0];
-  hw2reg.rx_drop[19].count = drive[99][63:0];
-  hw2reg.rx_drop[20].count = drive[100][63:0];
-  hw2reg.rx_drop[21].count = drive[101][63:0];
-  hw2reg.rx_drop[22].count = drive[102][63:0];
-  hw2reg.rx_drop[23].count = drive[103][63:0];
-  hw2reg.transport_drop[0].count = drive[104][63:0];
-  hw2reg.transport_drop[1].count = drive[105][63:0];
-  hw2reg.transport_drop[2].count = drive[106][63:0];
-  hw2reg.transport_drop[3].count = drive[107][63:0];
-  hw2reg.transport_drop[4].count = drive[108][63:0];
-  hw2reg.transport_drop[5].count = drive[109][63:0];
-  hw2reg.transport_drop[6].count = drive[110][63:0];
-  hw2reg.transport_drop[7].count = drive[111][63:0];
-  hw2reg.transport_drop[8].count = drive[112][63:0];
-  hw2reg.transport_drop[9].count = drive[113][63:0];
-  hw2reg.transport_drop[10].count = drive[114][63:0];
-  hw2reg.transport_drop[11].count = drive[115][63:0];
-  hw2reg.transport_drop[12].count = drive[116][63:0];
-  hw2reg.transport_drop[13].count = drive[117][63:0];
-  hw2reg.transport_drop[14].count = drive[118][63:0];
-  hw2reg.transport_drop[15].count = drive[119][63:0];
-  hw2reg.transport_drop[16].count = drive[120][63:0];
-  hw2reg.transport_drop[17].count = drive[121][63:0];
-  hw2reg.transport_drop[18].count = drive[122][63:0];
-  hw2reg.mr_cache_hit.count = drive[123][63:0];
-  hw2reg.mr_cache_miss.count = drive[124][63:0];
-  hw2reg.mr_cache_evict.count = drive[125][63:0];
-  hw2reg.mr_cache_writeback.count = drive[126][63:0];
-  hw2reg.mr_cache_stall.count = drive[127][63:0];
-  hw2reg.stall_tx_credit.count = drive[128][63:0];
-  hw2reg.tx_credit_updates.count = drive[129][63:0];
+  hw2reg.cmdq_ci.ci = drive[22][15:0];
+  hw2reg.last_info.reason = drive[23][7:0];
+  hw2reg.last_info.opcode = drive[23][15:8];
+  hw2reg.last_info.frame_len = drive[23][31:16];
+  hw2reg.last_info.ethertype = drive[23][47:32];
+  hw2reg.last_info.vlan_tags = drive[23][49:48];
+  hw2reg.last_info.ipv6 = drive[23][50];
+  hw2reg.last_info.icrc_ok = drive[23][51];
+  hw2reg.last_info.seq = drive[23][63:56];
+  hw2reg.last_bth.dest_qp = drive[24][23:0];
+  hw2reg.last_bth.flags = drive[24][31:24];
+  hw2reg.last_bth.psn = drive[24][55:32];
+  hw2reg.last_bth.becn = drive[24][62];
+  hw2reg.last_bth.fecn = drive[24][63];
+  hw2reg.last_sip[0].addr = drive[25][63:0];
+  hw2reg.last_sip[1].addr = drive[26][63:0];
+  hw2reg.last_dip[0].addr = drive[27][63:0];
+  hw2reg.last_dip[1].addr = drive[28][63:0];
+  hw2reg.irq_pending.vectors = drive[29][3:0];
+  hw2reg.rx_frames.count = drive[30][63:0];
+  hw2reg.rx_bytes.count = drive[31][63:0];
+  hw2reg.rx_roce_packets.count = drive[32][63:0];
+  hw2reg.rx_write_requests.count = drive[33][63:0];
+  hw2reg.rx_payload_bytes.count = drive[34][63:0];
+  hw2reg.rx_ecn_ce.count = drive[35][63:0];
+  hw2reg.rx_fecn.count = drive[36][63:0];
+  hw2reg.rx_becn.count = drive[37][63:0];
+  hw2reg.rx_acks.count = drive[38][63:0];
+  hw2reg.rx_naks.count = drive[39][63:0];
+  hw2reg.tx_frames.count = drive[40][63:0];
+  hw2reg.tx_bytes.count = drive[41][63:0];
+  hw2reg.tx_write_packets.count = drive[42][63:0];
+  hw2reg.tx_acks.count = drive[43][63:0];
+  hw2reg.tx_naks.count = drive[44][63:0];
+  hw2reg.tx_aborted.count = drive[45][63:0];
+  hw2reg.wqe_fetched.count = drive[46][63:0];
+  hw2reg.cqe_written.count = drive[47][63:0];
+  hw2reg.cqe_overrun.count = drive[48][63:0];
+  hw2reg.req_cqe_error.count = drive[49][63:0];
+  hw2reg.req_cqe_flush_error.count = drive[50][63:0];
+  hw2reg.bad_doorbells.count = drive[51][63:0];
+  hw2reg.axi_read_errors.count = drive[52][63:0];
+  hw2reg.axi_write_errors.count = drive[53][63:0];
+  hw2reg.commands.count = drive[54][63:0];
+  hw2reg.cycles.count = drive[55][63:0];
+  hw2reg.stall_rx_dma.count = drive[56][63:0];
+  hw2reg.stall_tx_mac.count = drive[57][63:0];
+  hw2reg.stall_tx_window.count = drive[58][63:0];
+  hw2reg.stall_tx_read.count = drive[59][63:0];
+  hw2reg.local_ack_timeout_err.count = drive[60][63:0];
+  hw2reg.packet_seq_err.count = drive[61][63:0];
+  hw2reg.rnr_nak_retry_err.count = drive[62][63:0];
+  hw2reg.tx_retransmits.count = drive[63][63:0];
+  hw2reg.rx_send_requests.count = drive[64][63:0];
+  hw2reg.out_of_buffer.count = drive[65][63:0];
+  hw2reg.rx_read_requests.count = drive[66][63:0];
+  hw2reg.rx_atomic_requests.count = drive[67][63:0];
+  hw2reg.duplicate_request.count = drive[68][63:0];
+  hw2reg.tx_read_responses.count = drive[69][63:0];
+  hw2reg.wqe_pushed.count = drive[70][63:0];
+  hw2reg.wqe_push_unused.count = drive[71][63:0];
+  hw2reg.tx_read_requests.count = drive[72][63:0];
+  hw2reg.tx_atomic_requests.count = drive[73][63:0];
+  hw2reg.implied_nak_seq_err.count = drive[74][63:0];
+  hw2reg.rx_dup_responses.count = drive[75][63:0];
+  hw2reg.rx_ghost_responses.count = drive[76][63:0];
+  hw2reg.rx_raw_frames.count = drive[77][63:0];
+  hw2reg.tx_raw_frames.count = drive[78][63:0];
+  hw2reg.resp_cqe_error.count = drive[79][63:0];
+  hw2reg.resp_cqe_flush_error.count = drive[80][63:0];
+  hw2reg.eqe_written.count = drive[81][63:0];
+  hw2reg.eqe_lost.count = drive[82][63:0];
+  hw2reg.interrupts.count = drive[83][63:0];
+  hw2reg.rx_drop[0].count = drive[84][63:0];
+  hw2reg.rx_drop[1].count = drive[85][63:0];
+  hw2reg.rx_drop[2].count = drive[86][63:0];
+  hw2reg.rx_drop[3].count = drive[87][63:0];
+  hw2reg.rx_drop[4].count = drive[88][63:0];
+  hw2reg.rx_drop[5].count = drive[89][63:0];
+  hw2reg.rx_drop[6].count = drive[90][63:0];
+  hw2reg.rx_drop[7].count = drive[91][63:0];
+  hw2reg.rx_drop[8].count = drive[92][63:0];
+  hw2reg.rx_drop[9].count = drive[93][63:0];
+  hw2reg.rx_drop[10].count = drive[94][63:0];
+  hw2reg.rx_drop[11].count = drive[95][63:0];
+  hw2reg.rx_drop[12].count = drive[96][63:0];
+  hw2reg.rx_drop[13].count = drive[97][63:0];
+  hw2reg.rx_drop[14].count = drive[98][63:0];
+  hw2reg.rx_drop[15].count = drive[99][63:0];
+  hw2reg.rx_drop[16].count = drive[100][63:0];
+  hw2reg.rx_drop[17].count = drive[101][63:0];
+  hw2reg.rx_drop[18].count = drive[102][63:0];
+  hw2reg.rx_drop[19].count = drive[103][63:0];
+  hw2reg.rx_drop[20].count = drive[104][63:0];
+  hw2reg.rx_drop[21].count = drive[105][63:0];
+  hw2reg.rx_drop[22].count = drive[106][63:0];
+  hw2reg.rx_drop[23].count = drive[107][63:0];
+  hw2reg.transport_drop[0].count = drive[108][63:0];
+  hw2reg.transport_drop[1].count = drive[109][63:0];
+  hw2reg.transport_drop[2].count = drive[110][63:0];
+  hw2reg.transport_drop[3].count = drive[111][63:0];
+  hw2reg.transport_drop[4].count = drive[112][63:0];
+  hw2reg.transport_drop[5].count = drive[113][63:0];
+  hw2reg.transport_drop[6].count = drive[114][63:0];
+  hw2reg.transport_drop[7].count = drive[115][63:0];
+  hw2reg.transport_drop[8].count = drive[116][63:0];
+  hw2reg.transport_drop[9].count = drive[117][63:0];
+  hw2reg.transport_drop[10].count = drive[118][63:0];
+  hw2reg.transport_drop[11].count = drive[119][63:0];
+  hw2reg.transport_drop[12].count = drive[120][63:0];
+  hw2reg.transport_drop[13].count = drive[121][63:0];
+  hw2reg.transport_drop[14].count = drive[122][63:0];
+  hw2reg.transport_drop[15].count = drive[123][63:0];
+  hw2reg.transport_drop[16].count = drive[124][63:0];
+  hw2reg.transport_drop[17].count = drive[125][63:0];
+  hw2reg.transport_drop[18].count = drive[126][63:0];
+  hw2reg.mr_cache_hit.count = drive[127][63:0];
+  hw2reg.mr_cache_miss.count = drive[128][63:0];
+  hw2reg.mr_cache_evict.count = drive[129][63:0];
+  hw2reg.mr_cache_writeback.count = drive[130][63:0];
+  hw2reg.mr_cache_stall.count = drive[131][63:0];
+  hw2reg.stall_tx_credit.count = drive[132][63:0];
+  hw2reg.tx_credit_updates.count = drive[133][63:0];
+  hw2reg.rx_prio_pause[0].count = drive[134][63:0];
+  hw2reg.rx_prio_pause[1].count = drive[135][63:0];
+  hw2reg.rx_prio_pause[2].count = drive[136][63:0];
+  hw2reg.rx_prio_pause[3].count = drive[137][63:0];
+  hw2reg.rx_prio_pause[4].count = drive[138][63:0];
+  hw2reg.rx_prio_pause[5].count = drive[139][63:0];
+  hw2reg.rx_prio_pause[6].count = drive[140][63:0];
+  hw2reg.rx_prio_pause[7].count = drive[141][63:0];
+  hw2reg.tx_prio_pause[0].count = drive[142][63:0];
+  hw2reg.tx_prio_pause[1].count = drive[143][63:0];
+  hw2reg.tx_prio_pause[2].count = drive[144][63:0];
+  hw2reg.tx_prio_pause[3].count = drive[145][63:0];
+  hw2reg.tx_prio_pause[4].count = drive[146][63:0];
+  hw2reg.tx_prio_pause[5].count = drive[147][63:0];
+  hw2reg.tx_prio_pause[6].count = drive[148][63:0];
+  hw2reg.tx_prio_pause[7].count = drive[149][63:0];
+  hw2reg.tx_pause_storm_warning_events.count = drive[150][63:0];
+  hw2reg.tx_pause_storm_error_events.count = drive[151][63:0];
+  hw2reg.rx_pause_storm_events.count = drive[152][63:0];
+  hw2reg.stall_tx_pause.count = drive[153][63:0];
 endtask
 
 function automatic logic db_defined(input logic [11:0] offset);

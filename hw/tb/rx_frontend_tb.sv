@@ -37,8 +37,15 @@ module rx_frontend_tb #(
   logic verdict_valid, drain = 0, drain_done, idle;
   rx_verdict_t verdict;
 
+  prio_map_t prio_map = '0;
+  logic [7:0] lossless = '1;
+  logic full = 0;
+  logic [15:0] units, frames;
+  int refused = 0, kept = 0;
+
   rx_frontend #(.DataW(DataW)) dut (
     .clk_i(clk), .rst_ni(rst_n), .enable_i(enable), .promisc_i(promisc), .raw_en_i(raw_en), .mac_addr_i(Mac),
+    .prio_map_i(prio_map), .lossless_i(lossless), .full_i(full), .units_o(units), .frames_o(frames),
     .rx_valid_i(rx_valid), .rx_data_i(rx_data), .rx_keep_i(rx_keep), .rx_last_i(rx_last),
     .rx_user_i(rx_user),
     .meta_valid_o(meta_valid), .meta_ready_i(meta_ready), .meta_o(meta),
@@ -100,6 +107,21 @@ module rx_frontend_tb #(
     finished++;
   endfunction
 
+  function automatic logic [2:0] prio_of(input int at);
+    int l3;
+    logic [15:0] t;
+    l3 = 14;
+    t = {frame_byte(at, 12), frame_byte(at, 13)};
+    for (int i = 0; i < 2 && t inside {EthVlan, EthQinq}; i++) begin
+      t = {frame_byte(at, l3 + 2), frame_byte(at, l3 + 3)};
+      l3 += 4;
+    end
+    if (prio_map.trust_dscp && t == EthIpv4) return 3'(frame_byte(at, l3 + 1) >> 5);
+    if (prio_map.trust_dscp && t == EthIpv6) return 3'(frame_byte(at, l3) >> 1);
+    if (!prio_map.trust_dscp && l3 != 14) return 3'(frame_byte(at, 14) >> 5);
+    return prio_map.default_prio;
+  endfunction
+
   function automatic void check_verdict();
     rx_verdict_t want, mask, diff;
     int at;
@@ -112,6 +134,13 @@ module rx_frontend_tb #(
     if (latency == 0) latency = int'(cycle - last_at[0]);
     if (int'(cycle - last_at.pop_front()) != latency) $fatal(1, "verdict latency varies");
     reasons[int'(verdict.reason)]++;
+    // a full buffer is for lossless priorities only
+    if (full && frame_len(at) >= 26 && want.reason != DropReasonFrameError && want.reason != DropReasonFrameTooLong) begin
+      if ((verdict.reason == DropReasonOverflow) == lossless[prio_of(at)])
+        $fatal(1, "priority %0d of %b: reason %0d", prio_of(at), lossless, verdict.reason);
+      if (lossless[prio_of(at)]) kept++;
+      else refused++;
+    end
     if (may_overflow && verdict.reason == DropReasonOverflow && want.reason != DropReasonFrameError &&
         want.reason != DropReasonFrameTooLong) begin
       overflows++;
@@ -390,7 +419,7 @@ module rx_frontend_tb #(
     consumer = 2;
     n = find(0, 60, 0);
     for (int i = 0; i < 7; i++) minis[i] = find(0, 60, i);
-    for (int i = 0; i < 200; i++) send(minis[i%7], 0, 1);
+    for (int i = 0; i < 700; i++) send(minis[i%7], 0, 1);
     repeat (20) quiet();
     if (overflows - mark < 100) $fatal(1, "frames without end are held");
     consumer = 1;
@@ -411,13 +440,32 @@ module rx_frontend_tb #(
       consumer = 4;
       only_stream = 1;
       send(big, 0, 1);
-      for (int i = 0; i < 150; i++) send(bad, 0, 1);
+      for (int i = 0; i < 700; i++) send(bad, 0, 1);
       repeat (20) quiet();
       if (overflows - mark < 60) $fatal(1, "%0d overflows of refused frames", overflows - mark);
       consumer = r;
       only_stream = 0;
       settle();
     end
+    // a full buffer: priorities without flow control are refused
+    consumer = 0;
+    for (int r = 0; r < 8; r++) begin
+      settle();
+      lossless = r == 7 ? 8'hff : 8'($urandom());
+      prio_map = '{trust_dscp: 1'(r), default_prio: 3'($urandom())};
+      full = 1;
+      pass(0, 400, 0, 1);
+      settle();
+      full = 0;
+    end
+    if (kept < 200 || refused < 200) $fatal(1, "%0d kept, %0d refused of a full buffer", kept, refused);
+    if (units != 0 || frames != 0) $fatal(1, "an empty buffer has %0d, %0d", units, frames);
+    consumer = 2;
+    for (int i = 0; i < 5; i++) send(find(0, 60, i), 0, 1);
+    repeat (40) quiet();
+    if (frames != 5 || units < 5 || units > 10) $fatal(1, "5 small frames are %0d, %0d", units, frames);
+    consumer = 1;
+    settle();
     may_overflow = 0;
     pass(0, 100, 0, 1);
     settle();

@@ -35,6 +35,9 @@ module tx_egress_tb
   ah_idx_t ah_req_idx;
   ah_t ah_rsp = '0, ahs[16];
   ack_rx_t sent;
+  prio_map_t prio_map = '0;
+  logic held;
+  logic [2:0] held_prio;
   logic [15:0] ev_frame_len;
   logic [2:0] ev_frame_kind;
 
@@ -43,7 +46,8 @@ module tx_egress_tb
   int n_busy = 0, n_free = 0;
 
   tx_egress #(.DataW(DataW)) dut (
-    .clk_i(clk), .rst_ni(rst_n), .mac_addr_i(Mac), .pfc_pause_i(pause),
+    .clk_i(clk), .rst_ni(rst_n), .mac_addr_i(Mac), .prio_map_i(prio_map), .pfc_pause_i(pause),
+    .held_o(held), .held_prio_o(held_prio),
     .ack_valid_i(ack_valid), .ack_ready_o(ack_ready), .ack_i(ack),
     .pkt_valid_i(pkt_valid), .pkt_ready_o(pkt_ready), .pkt_i(pkt),
     .pl_valid_i(pl_valid), .pl_ready_o(pl_ready), .pl_data_i(pl_data), .pl_cnt_i(pl_cnt),
@@ -143,6 +147,8 @@ module tx_egress_tb
   int acks_todo = 0, pkts_todo = 0, fixed_len = -1, jobs = 0, pkt_seq = 0;
   int mode = 0;                       // 0: everything flows, 1: random, 2: MAC slow
   int frames = 0, errs = 0, dropped = 0, aborts = 0, pl_pos = 0, ids = 0, pause_starts = 0;
+  int pause_passes = 0;
+  logic [2:0] prio;
   int now = 0, state_rate = 0, stalls_read = 0, stalls_mac = 0, acks_seen = 0, naks_seen = 0;
   logic took_ack = 0, took_pkt = 0, took_pl = 0;
   logic [31:0] cur_seq;
@@ -322,7 +328,7 @@ module tx_egress_tb
     if (qreqs.size() != 0 && int'(qreqs[0].at) <= now) begin
       qp_rsp_valid = 1;
       qp_rsp = qps[int'(qreqs[0].idx)];
-      if (state_rate != 0 && chance(state_rate)) qp_rsp.state = qp_state_e'($urandom() % 8);
+      if (state_rate != 0 && chance(state_rate)) qp_rsp.state = chance(2) ? QpRtr : qp_state_e'($urandom() % 8);
       void'(qreqs.pop_front());
     end
   end
@@ -527,7 +533,10 @@ module tx_egress_tb
     if (int'(ev_frame_len) != fl) $fatal(1, "ev_frame_len %0d, want %0d", ev_frame_len, fl);
     if (int'(ev_frame_kind) != kind) $fatal(1, "ev_frame_kind %0d, want %0d", ev_frame_kind, kind);
     // a frame of a paused priority may only be one that had begun before the pause (three at most are on the way)
-    if (now > paused_since && pause_seen[w.attr.vlan && (w.is_ack || !w.pkt.raw) ? w.attr.vlan_tci[15:13] : 3'd0]) pause_starts++;
+    prio = !w.is_ack && w.pkt.raw ? prio_map.default_prio : prio_map.trust_dscp ? w.attr.traffic_class[7:5] :
+           w.attr.vlan ? w.attr.vlan_tci[15:13] : prio_map.default_prio;
+    if (now > paused_since && pause_seen[prio]) pause_starts++;
+    else if (now > paused_since) pause_passes++;
     if (dump != 0 && frames < 400) begin
       for (int i = 0; i < gl; i++) begin
         if (i % 16 == 0) $fwrite(dump, "%06x", i);
@@ -553,7 +562,7 @@ module tx_egress_tb
              want_rep.size(), pl_todo.size());
   endtask
 
-  int t0, f0, c_ack, c_small, c_big, drains = 0, ok, rep_drains = 0;
+  int t0, f0, c_ack, c_small, c_big, drains = 0, rep_drains = 0;
   initial begin
     if ($value$plusargs("dump=%s", dump_name)) dump = $fopen(dump_name, "w");
     make_qps(1'b0);
@@ -566,7 +575,7 @@ module tx_egress_tb
       err_rate = round == 0 ? 0 : 10;
       make_qps(1'b0);
       acks_todo = 150;
-      pkts_todo = DataW > 128 ? 250 : 180;
+      pkts_todo = 250;
       for (int k = 0; k < 6; k++) begin
         repeat (50 + $urandom() % 400) @(negedge clk);
         #4;
@@ -602,31 +611,41 @@ module tx_egress_tb
       $fatal(1, "too little happened: %0d drops, %0d drains, %0d acks, %0d UD, %0d raw, %0d reports, %0d drains behind a report", dropped, drains, acks_seen, n_ud, n_raw, n_sent,
              rep_drains);
 
-    // PFC: nothing begins while its priority is paused
+    // PFC: nothing begins while its priority is paused; by PCP, with another default, by DSCP
     state_rate = 0;
     err_rate = 0;
     mode = 0;
-    make_qps(1'b0);
-    pause = '1;
-    pause_seen = '1;
-    paused_since = now + 4;
-    acks_todo = 40;
-    pkts_todo = 40;
-    f0 = frames;
-    repeat (1000) @(negedge clk);
-    if (frames != f0) $fatal(1, "%0d frames during a full pause", frames - f0);
-    if (drain_done || idle) $fatal(1, "idle while frames are held");
-    // only priority 0 (frames without a tag) goes on until another priority is at the head
-    pause = 8'hfe;
-    pause_seen = 8'hfe;
-    ok = 0;
-    for (int i = 0; i < NumTestQp; i++) if (qps[i].vlan && qps[i].vlan_tci[15:13] != 0) ok = 1;
-    repeat (3000) @(negedge clk);
-    if (ok != 0 && idle) $fatal(1, "no frame was held");
-    if (pause_starts != 0) $fatal(1, "%0d frames left while their priority was paused", pause_starts);
-    paused_since = 1 << 30;
-    pause = '0;
-    settle(100000);
+    for (int r = 0; r < 12; r++) begin
+      prio_map = '{trust_dscp: r % 3 == 2, default_prio: r % 3 == 0 ? 3'd0 : 3'(r)};
+      make_qps(1'b0);
+      pause = '1;
+      pause_seen = '1;
+      paused_since = now + 4;
+      acks_todo = 40;
+      pkts_todo = 40;
+      f0 = frames;
+      repeat (1000) @(negedge clk);
+      if (frames != f0) $fatal(1, "%0d frames during a full pause", frames - f0);
+      if (drain_done || idle || !held) $fatal(1, "idle while frames are held");
+      // the priority of the frame that waits goes on until another one is at the head; then that one
+      for (int step = 0; step < 10 && held; step++) begin
+        f0 = frames;
+        pause = ~(8'd1 << held_prio);
+        pause_seen = pause;
+        @(negedge clk);
+        for (t0 = 0; t0 < 3000 && !held && !idle; t0++) @(negedge clk);
+        if (held && !pause[held_prio]) $fatal(1, "priority %0d is held without a pause", held_prio);
+        repeat (10) @(negedge clk);
+        if (frames == f0) $fatal(1, "no frame of a priority that is not paused");
+        if (pause_starts != 0) $fatal(1, "%0d frames left while their priority was paused", pause_starts);
+      end
+      paused_since = 1 << 30;
+      pause = '0;
+      settle(100000);
+      if (held) $fatal(1, "held without a pause");
+    end
+    if (pause_passes < 40) $fatal(1, "%0d frames of other priorities", pause_passes);
+    prio_map = '0;
 
     // rate: acknowledges, small WRITEs, full WRITEs
     make_qps(1'b1);

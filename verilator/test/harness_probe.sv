@@ -75,6 +75,7 @@ module harness_probe #(
   input  logic               link_up_i,
   input  logic [7:0]         pfc_pause_i,
   output logic [7:0]         pfc_xoff_o,
+  output logic [47:0]        mac_addr_o,
   output logic [3:0]         irq_o,
   output logic               idle_o,
   output logic               wake_valid_o,
@@ -316,7 +317,8 @@ module harness_probe #(
   assign tx_last_o = t_run_q ? t_left_q <= 16'(Bytes) : e_out[1];
   assign tx_user_o = t_run_q ? reg_q[4][17] && tx_last_o : e_out[0];
 
-  assign pfc_xoff_o = pfc_pause_i;
+  assign pfc_xoff_o = reg_q[9][7:0];
+  assign mac_addr_o = 48'h665544332211;
   // one message per write and set bit
   always_ff @(posedge clk_i) begin
     if (!rst_ni) irq_o <= '0;

@@ -24,6 +24,7 @@ type Stream struct {
 	Bytes    int                 // length of the region transferred, at most that of Src and Dst
 	Message  int                 // bytes of a message; the last one of a region may be shorter
 	Depth    int                 // messages in flight per QP
+	Batch    int                 // work requests of a doorbell, but for the last ones; 0: as many as there is room for
 	Messages int                 // messages in all; 0: the region once
 	Duration simtime.Time        // instead of Messages: post for this long
 	WR       func(*verbs.SendWR) // completes the work requests, may be nil
@@ -37,6 +38,7 @@ type Stream struct {
 	total     int // messages, or the most that int holds
 	bytes     int
 	inflight  map[uint32]int
+	unposted  map[uint32]int // receives completed and not posted again, with Batch
 	batch     []verbs.SendWR
 	sges      []verbs.SGE
 }
@@ -173,11 +175,13 @@ func (s *Stream) begin() error {
 	}
 	n := min(s.total, 1<<20)
 	if s.receives() {
+		wrs := make([]verbs.RecvWR, RecvDepth(s.Depth))
+		for i := range wrs {
+			wrs[i] = s.recv()
+		}
 		for _, qp := range s.Peers {
-			for range RecvDepth(s.Depth) {
-				if err := s.postRecv(qp); err != nil {
-					return err
-				}
+			if _, err := qp.PostRecv(wrs...); err != nil {
+				return err
 			}
 		}
 		// the NIC fetches them before the first message comes, as it would between two programs
@@ -187,7 +191,7 @@ func (s *Stream) begin() error {
 	}
 	s.start = s.Pair.Now()
 	s.res = &StreamResult{StartPs: uint64(s.start), LatencyPs: make([]uint64, 0, n), PostedPs: make([]uint64, 0, n), CompletedPs: make([]uint64, 0, n)}
-	s.next, s.done, s.bytes, s.inflight = 0, 0, 0, map[uint32]int{}
+	s.next, s.done, s.bytes, s.inflight, s.unposted = 0, 0, 0, map[uint32]int{}, map[uint32]int{}
 	s.batch, s.sges = make([]verbs.SendWR, 0, s.Depth), make([]verbs.SGE, s.Depth)
 	return nil
 }
@@ -207,9 +211,8 @@ func (s *Stream) busy() bool { return s.done < s.next || s.posting() }
 // RecvDepth is the number of receives that a QP of a stream of this depth needs.
 func RecvDepth(depth int) int { return 2 * depth }
 
-func (s *Stream) postRecv(qp *verbs.QP) error {
-	_, err := qp.PostRecv(verbs.RecvWR{SGEs: []verbs.SGE{s.Dst.SGE(0, min(s.Message, s.Bytes))}})
-	return err
+func (s *Stream) recv() verbs.RecvWR {
+	return verbs.RecvWR{SGEs: []verbs.SGE{s.Dst.SGE(0, min(s.Message, s.Bytes))}}
 }
 
 func (s *Stream) post() error {
@@ -219,6 +222,9 @@ func (s *Stream) post() error {
 	for _, qp := range s.QPs {
 		s.batch = s.batch[:0]
 		share := min((s.total-s.next+len(s.QPs)-1)/len(s.QPs), s.Depth) // no QP takes what others could carry
+		if s.Depth-s.inflight[qp.QPN()] < min(s.Batch, share) {
+			continue
+		}
 		for s.inflight[qp.QPN()]+len(s.batch) < s.Depth && len(s.batch) < share {
 			off := s.next % s.perRegion * s.Message
 			n := s.length(s.next)
@@ -275,9 +281,20 @@ func (s *Stream) received(wc *verbs.WC) error {
 		return fmt.Errorf("receive: %w", err)
 	}
 	for _, qp := range s.Peers {
-		if qp.QPN() == wc.QPN {
-			return s.postRecv(qp)
+		if qp.QPN() != wc.QPN {
+			continue
 		}
+		s.unposted[wc.QPN]++
+		if s.unposted[wc.QPN] < s.Batch {
+			return nil
+		}
+		wrs := make([]verbs.RecvWR, s.unposted[wc.QPN])
+		for i := range wrs {
+			wrs[i] = s.recv()
+		}
+		s.unposted[wc.QPN] = 0
+		_, err := qp.PostRecv(wrs...)
+		return err
 	}
 	return nil
 }

@@ -67,9 +67,10 @@ module rnic_csr
   // The 4-byte halves of an 8-byte word that hold a register.
   function automatic logic [1:0] csr_map(input logic [12:0] word);
     if (word inside {
-          13'h0000, 13'h0002, [13'h0004:13'h0005], [13'h0008:13'h0009], [13'h0010:13'h0012],
-          [13'h0020:13'h0025], [13'h0200:13'h0209], [13'h0210:13'h023b], [13'h0240:13'h0257],
-          [13'h0260:13'h0272], [13'h0280:13'h0284], [13'h0286:13'h0287]
+          13'h0000, 13'h0002, [13'h0004:13'h0005], [13'h0008:13'h0009], [13'h000c:13'h000d],
+          [13'h0010:13'h0012], [13'h0020:13'h0025], [13'h0200:13'h0209], [13'h0210:13'h023b],
+          [13'h0240:13'h0257], [13'h0260:13'h0272], [13'h0280:13'h0284], [13'h0286:13'h0287],
+          [13'h02a0:13'h02b3]
         }) return 2'b11;
     if (word inside {
           13'h0001, 13'h0003, 13'h000a, 13'h0013, 13'h0028
@@ -82,7 +83,7 @@ module rnic_csr
     return word inside {
         13'h0008, [13'h0010:13'h0011], [13'h0020:13'h0025], [13'h0200:13'h0209],
         [13'h0210:13'h023b], [13'h0240:13'h0257], [13'h0260:13'h0272], [13'h0280:13'h0284],
-        [13'h0286:13'h0287]
+        [13'h0286:13'h0287], [13'h02a0:13'h02b3]
     };
   endfunction
 
@@ -171,6 +172,12 @@ module rnic_csr
       reg_q.ack_ctrl.req_interval <= 8'h10;
       reg_q.tx_ctrl.window <= 16'h100;
       reg_q.tx_ctrl.quantum_log <= 4'he;
+      reg_q.pfc_ctrl.enable <= 8'hff;
+      reg_q.pfc_buffer.xoff <= 16'h200;
+      reg_q.pfc_buffer.xon <= 16'h180;
+      reg_q.pfc_frames.xoff <= 16'h80;
+      reg_q.pfc_frames.xon <= 16'h40;
+      reg_q.pfc_watchdog.period <= 24'h186a0;
     end else begin
       qe_q <= wr_en;
       if (qe_q) begin
@@ -180,6 +187,10 @@ module rnic_csr
         reg_q.rx_ctrl.qe <= 1'b0;
         reg_q.ack_ctrl.qe <= 1'b0;
         reg_q.tx_ctrl.qe <= 1'b0;
+        reg_q.pfc_ctrl.qe <= 1'b0;
+        reg_q.pfc_buffer.qe <= 1'b0;
+        reg_q.pfc_frames.qe <= 1'b0;
+        reg_q.pfc_watchdog.qe <= 1'b0;
         reg_q.cmdq_base.qe <= 1'b0;
         reg_q.cmdr_base.qe <= 1'b0;
         reg_q.cmdq_cfg.qe <= 1'b0;
@@ -230,6 +241,38 @@ module rnic_csr
                 (w_data_q[15:0] & wr_mask[15:0]);
               reg_q.tx_ctrl.quantum_log <= (reg_q.tx_ctrl.quantum_log & ~wr_mask[19:16]) |
                 (w_data_q[19:16] & wr_mask[19:16]);
+            end
+          end
+          13'h000c: begin
+            if (|w_strb_q[3:0]) begin
+              reg_q.pfc_ctrl.qe <= 1'b1;
+              reg_q.pfc_ctrl.enable <= (reg_q.pfc_ctrl.enable & ~wr_mask[7:0]) |
+                (w_data_q[7:0] & wr_mask[7:0]);
+              reg_q.pfc_ctrl.trust_dscp <= (reg_q.pfc_ctrl.trust_dscp & ~wr_mask[8]) |
+                (w_data_q[8] & wr_mask[8]);
+              reg_q.pfc_ctrl.default_prio <= (reg_q.pfc_ctrl.default_prio & ~wr_mask[14:12]) |
+                (w_data_q[14:12] & wr_mask[14:12]);
+            end
+            if (|w_strb_q[7:4]) begin
+              reg_q.pfc_buffer.qe <= 1'b1;
+              reg_q.pfc_buffer.xoff <= (reg_q.pfc_buffer.xoff & ~wr_mask[47:32]) |
+                (w_data_q[47:32] & wr_mask[47:32]);
+              reg_q.pfc_buffer.xon <= (reg_q.pfc_buffer.xon & ~wr_mask[63:48]) |
+                (w_data_q[63:48] & wr_mask[63:48]);
+            end
+          end
+          13'h000d: begin
+            if (|w_strb_q[3:0]) begin
+              reg_q.pfc_frames.qe <= 1'b1;
+              reg_q.pfc_frames.xoff <= (reg_q.pfc_frames.xoff & ~wr_mask[15:0]) |
+                (w_data_q[15:0] & wr_mask[15:0]);
+              reg_q.pfc_frames.xon <= (reg_q.pfc_frames.xon & ~wr_mask[31:16]) |
+                (w_data_q[31:16] & wr_mask[31:16]);
+            end
+            if (|w_strb_q[7:4]) begin
+              reg_q.pfc_watchdog.qe <= 1'b1;
+              reg_q.pfc_watchdog.period <= (reg_q.pfc_watchdog.period & ~wr_mask[55:32]) |
+                (w_data_q[55:32] & wr_mask[55:32]);
             end
           end
           13'h0010: begin
@@ -322,6 +365,8 @@ module rnic_csr
   logic [63:0] group9_q;
   logic [63:0] group10_q;
   logic [63:0] group11_q;
+  logic [63:0] group12_q;
+  logic [63:0] group13_q;
   logic [63:0] r_data_q;
   logic r_err_q;
   // High half that belongs to the 64-bit register whose low half was read last.
@@ -354,6 +399,8 @@ module rnic_csr
         9'h026: selected = group9_q;
         9'h027: selected = group10_q;
         9'h028: selected = group11_q;
+        9'h02a: selected = group12_q;
+        9'h02b: selected = group13_q;
         default: ;
       endcase
       if (high_valid_q && ar_wide_q && ar_addr_q[2] && high_word_q == ar_addr_q[15:3]) begin
@@ -424,6 +471,18 @@ module rnic_csr
         4'ha: begin
           group0_q[15:0] <= reg_q.tx_ctrl.window;
           group0_q[19:16] <= reg_q.tx_ctrl.quantum_log;
+        end
+        4'hc: begin
+          group0_q[7:0] <= reg_q.pfc_ctrl.enable;
+          group0_q[8] <= reg_q.pfc_ctrl.trust_dscp;
+          group0_q[14:12] <= reg_q.pfc_ctrl.default_prio;
+          group0_q[47:32] <= reg_q.pfc_buffer.xoff;
+          group0_q[63:48] <= reg_q.pfc_buffer.xon;
+        end
+        4'hd: begin
+          group0_q[15:0] <= reg_q.pfc_frames.xoff;
+          group0_q[31:16] <= reg_q.pfc_frames.xon;
+          group0_q[55:32] <= reg_q.pfc_watchdog.period;
         end
         default: ;
       endcase
@@ -826,6 +885,74 @@ module rnic_csr
         end
         4'h7: begin
           group11_q[63:0] <= hw2reg_i.tx_credit_updates.count;
+        end
+        default: ;
+      endcase
+      group12_q <= '0;
+      case (ar_addr_q[6:3])
+        4'h0: begin
+          group12_q[63:0] <= hw2reg_i.rx_prio_pause[0].count;
+        end
+        4'h1: begin
+          group12_q[63:0] <= hw2reg_i.rx_prio_pause[1].count;
+        end
+        4'h2: begin
+          group12_q[63:0] <= hw2reg_i.rx_prio_pause[2].count;
+        end
+        4'h3: begin
+          group12_q[63:0] <= hw2reg_i.rx_prio_pause[3].count;
+        end
+        4'h4: begin
+          group12_q[63:0] <= hw2reg_i.rx_prio_pause[4].count;
+        end
+        4'h5: begin
+          group12_q[63:0] <= hw2reg_i.rx_prio_pause[5].count;
+        end
+        4'h6: begin
+          group12_q[63:0] <= hw2reg_i.rx_prio_pause[6].count;
+        end
+        4'h7: begin
+          group12_q[63:0] <= hw2reg_i.rx_prio_pause[7].count;
+        end
+        4'h8: begin
+          group12_q[63:0] <= hw2reg_i.tx_prio_pause[0].count;
+        end
+        4'h9: begin
+          group12_q[63:0] <= hw2reg_i.tx_prio_pause[1].count;
+        end
+        4'ha: begin
+          group12_q[63:0] <= hw2reg_i.tx_prio_pause[2].count;
+        end
+        4'hb: begin
+          group12_q[63:0] <= hw2reg_i.tx_prio_pause[3].count;
+        end
+        4'hc: begin
+          group12_q[63:0] <= hw2reg_i.tx_prio_pause[4].count;
+        end
+        4'hd: begin
+          group12_q[63:0] <= hw2reg_i.tx_prio_pause[5].count;
+        end
+        4'he: begin
+          group12_q[63:0] <= hw2reg_i.tx_prio_pause[6].count;
+        end
+        4'hf: begin
+          group12_q[63:0] <= hw2reg_i.tx_prio_pause[7].count;
+        end
+        default: ;
+      endcase
+      group13_q <= '0;
+      case (ar_addr_q[6:3])
+        4'h0: begin
+          group13_q[63:0] <= hw2reg_i.tx_pause_storm_warning_events.count;
+        end
+        4'h1: begin
+          group13_q[63:0] <= hw2reg_i.tx_pause_storm_error_events.count;
+        end
+        4'h2: begin
+          group13_q[63:0] <= hw2reg_i.rx_pause_storm_events.count;
+        end
+        4'h3: begin
+          group13_q[63:0] <= hw2reg_i.stall_tx_pause.count;
         end
         default: ;
       endcase

@@ -67,6 +67,13 @@ module rnic_counters
   input  logic                       ev_implied_i,
   input  logic                       ev_dup_rsp_i,
   input  logic                       ev_ghost_rsp_i,
+  // flow control
+  input  logic [7:0]                 ev_rx_pause_i,
+  input  logic [7:0]                 ev_tx_pause_i,
+  input  logic                       ev_storm_warning_i,
+  input  logic                       ev_storm_error_i,
+  input  logic                       ev_pause_ignored_i,
+  input  logic                       ev_stall_pause_i,
   // host
   input  logic                       ev_cqe_i,
   input  logic                       ev_cqe_lost_i,
@@ -108,7 +115,9 @@ module rnic_counters
 
   always_ff @(posedge clk_i) begin
     if (!rst_ni) begin
-      q <= '0;
+      // verilator lint_off WIDTHCONCAT
+      q <= '0;  // more than 8192 bits, all of them registers of this block
+      // verilator lint_on WIDTHCONCAT
     end else begin
       q.caps0.data_width <= 16'(DataW);
       q.caps0.log_num_qp <= 5'(QpIdxW);
@@ -231,6 +240,14 @@ module rnic_counters
       if (ev_mr_i.evict) q.mr_cache_evict.count <= q.mr_cache_evict.count + 64'd1;
       if (ev_mr_i.writeback) q.mr_cache_writeback.count <= q.mr_cache_writeback.count + 64'd1;
       if (ev_mr_i.stall) q.mr_cache_stall.count <= q.mr_cache_stall.count + 64'd1;
+      for (int i = 0; i < 8; i++) begin
+        if (ev_rx_pause_i[i]) q.rx_prio_pause[i].count <= q.rx_prio_pause[i].count + 64'd1;
+        if (ev_tx_pause_i[i]) q.tx_prio_pause[i].count <= q.tx_prio_pause[i].count + 64'd1;
+      end
+      if (ev_storm_warning_i) q.tx_pause_storm_warning_events.count <= q.tx_pause_storm_warning_events.count + 64'd1;
+      if (ev_storm_error_i) q.tx_pause_storm_error_events.count <= q.tx_pause_storm_error_events.count + 64'd1;
+      if (ev_pause_ignored_i) q.rx_pause_storm_events.count <= q.rx_pause_storm_events.count + 64'd1;
+      if (ev_stall_pause_i) q.stall_tx_pause.count <= q.stall_tx_pause.count + 64'd1;
 
       if (ev_cqe_i) q.cqe_written.count <= q.cqe_written.count + 64'd1;
       if (ev_cqe_lost_i) q.cqe_overrun.count <= q.cqe_overrun.count + 64'd1;

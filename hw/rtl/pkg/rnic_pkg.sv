@@ -345,6 +345,12 @@ package rnic_pkg;
     MrNotBound                  // bind: refused; invalidate: windows are bound to the MR
   } mr_result_e;
 
+  // ---- priority of a frame ---------------------------------------------------------------------
+  typedef struct packed {
+    logic       trust_dscp;     // of an IP packet the upper 3 bits of its DSCP; else the PCP of a tagged frame
+    logic [2:0] default_prio;   // of every other frame
+  } prio_map_t;
+
   // ---- between the receive front end and the transport -----------------------------------------
   typedef struct packed {
     logic [7:0]   opcode;

@@ -26,7 +26,8 @@ module pkt_buffer
   localparam int unsigned LaneW = $clog2(Bytes),
   localparam int unsigned Words = BufBytes / Bytes,
   localparam int unsigned AddrW = $clog2(Words),
-  localparam int unsigned BeatsW = $clog2(MaxFrame / Bytes + 1) + 1
+  localparam int unsigned BeatsW = $clog2(MaxFrame / Bytes + 1) + 1,
+  localparam int unsigned DescW = $clog2(DescDepth) + 1
 ) (
   input  logic              clk_i,
   input  logic              rst_ni,
@@ -37,7 +38,9 @@ module pkt_buffer
   input  logic [DataW-1:0]  wr_data_i,
   input  logic [15:0]       wr_len_i,     // bytes of the frame with this beat, saturated
   input  logic              wr_err_i,     // with last: MAC error
-  input  logic              wr_admit_i,   // room for the frame's metadata
+  input  logic              wr_admit_i,   // the frame may stay; with last
+  output logic [AddrW:0]    used_o,       // words that are not free
+  output logic [DescW-1:0]  frames_o,     // frames held whose payload has not begun to leave
   output logic              end_valid_o,
   output logic              end_too_long_o,
   output logic              end_overflow_o,
@@ -67,8 +70,9 @@ module pkt_buffer
 );
 
   typedef logic [AddrW:0] ptr_t;
-  localparam int unsigned DescW = $clog2(DescDepth) + 1;
   localparam int unsigned SettleCycles = 15;
+  localparam int unsigned SeqW = DescW + 2;       // a sign, and room
+  typedef logic [SeqW-1:0] seq_t;
 
   // ---- write --------------------------------------------------------------------------------
   ptr_t wptr_q, base_q, free_q, base, next;
@@ -76,6 +80,8 @@ module pkt_buffer
   logic [DescW-1:0] reserved_q;   // descriptors of held frames, here or on their way
   logic desc_pop;
 
+  assign used_o = wptr_q - free_q;
+  assign frames_o = reserved_q;
   assign base = wr_first_i ? wptr_q : base_q;
   assign full = ptr_t'(wptr_q - free_q) == ptr_t'(Words);
   assign too_long = wr_len_i > 16'(MaxFrame);
@@ -150,7 +156,7 @@ module pkt_buffer
   logic [LaneW-1:0] off_q;
   logic [15:0] left_q;
   logic [LaneW:0] avail;     // bytes of the current word that may be payload
-  logic [7:0] seq_push_q, seq_pop_q, seq_cur_q, seq_out_q, seq_done;
+  seq_t seq_push_q, seq_pop_q, seq_cur_q, seq_out_q, seq_done;
 
   assign rd_en = cur_q && (!out_q || pl_ready_i);
   assign avail = (LaneW + 1)'(Bytes) - (LaneW + 1)'(off_q);
@@ -170,10 +176,10 @@ module pkt_buffer
       seq_push_q <= '0;
       seq_pop_q <= '0;
     end else begin
-      if (desc_valid_i) seq_push_q <= seq_push_q + 8'd1;
+      if (desc_valid_i) seq_push_q <= seq_push_q + 1'b1;
       if (desc_pop) begin
         head_q <= head_next;
-        seq_pop_q <= seq_pop_q + 8'd1;
+        seq_pop_q <= seq_pop_q + 1'b1;
       end
       if (start) cur_q <= 1'b1;
       else if (rd_en && final_beat) cur_q <= 1'b0;
@@ -207,9 +213,9 @@ module pkt_buffer
   // ---- drain --------------------------------------------------------------------------------
   logic [3:0] settle_q;
   logic snap_q, done_q;
-  logic [7:0] snap_seq_q;
+  seq_t snap_seq_q;
   // verilator lint_off UNUSEDSIGNAL
-  logic [7:0] behind;                // only the sign counts
+  seq_t behind;                // only the sign counts
   // verilator lint_on UNUSEDSIGNAL
   assign seq_done = out_q ? seq_out_q : cur_q ? seq_cur_q : seq_pop_q;
   assign behind = seq_done - snap_seq_q;
@@ -222,7 +228,7 @@ module pkt_buffer
     end else begin
       if (settle_q != 4'(SettleCycles)) settle_q <= settle_q + 4'd1;
       else snap_q <= 1'b1;
-      if (snap_q && !behind[7]) done_q <= 1'b1;
+      if (snap_q && !behind[SeqW-1]) done_q <= 1'b1;
     end
     if (!snap_q) snap_seq_q <= seq_push_q;
   end

@@ -12,6 +12,7 @@
 //
 // Throughput: a beat every cycle; at 512 bit a frame every cycle as long as the transport keeps up.
 // Latency from the last beat at the input to the verdict 9 cycles, to the metadata 10.
+// units_o and frames_o say how full it is; a peer that is stopped in time (pfc) loses nothing.
 // No back-pressure at the input: a frame that finds no room in the packet buffer
 // (BufBytes), for its metadata (MetaDepth) or for its descriptor (DescDepth) is dropped whole with
 // reason overflow. Back-pressure at meta, pcmd and payload only fills these queues.
@@ -25,8 +26,8 @@ module rx_frontend
 #(
   parameter int unsigned DataW = 512,
   parameter int unsigned BufBytes = PktBufBytes,
-  parameter int unsigned MetaDepth = 32,
-  parameter int unsigned DescDepth = 64,
+  parameter int unsigned MetaDepth = 512,
+  parameter int unsigned DescDepth = 512,
   localparam int unsigned Bytes = DataW / 8,
   localparam int unsigned LaneW = $clog2(Bytes)
 ) (
@@ -35,6 +36,12 @@ module rx_frontend
   input  logic             enable_i,
   input  logic             promisc_i,
   input  logic             raw_en_i,   // a raw packet QP takes frames that are not RoCEv2
+  // flow control: how full the buffer is; when full_i, frames of priorities not in lossless_i are refused
+  input  prio_map_t        prio_map_i,
+  input  logic [7:0]       lossless_i,
+  input  logic             full_i,
+  output logic [15:0]      units_o,    // of 64 bytes
+  output logic [15:0]      frames_o,
   input  logic [47:0]      mac_addr_i,
 
   input  logic             rx_valid_i,
@@ -108,19 +115,57 @@ module rx_frontend
     end
   end
 
+  // ---- priority -------------------------------------------------------------------------------
+  // PCP of the outer tag (bytes 14, 15), or the DSCP in bytes 0 and 1 of the IP header. All lie in one beat each.
+  localparam int unsigned TagBeat = 14 / Bytes;
+  logic [2:0] c_prio, prio_q, c_pcp, c_dscp;
+  logic c_ip;
+  // verilator lint_off UNUSEDSIGNAL
+  logic [15:0] c_tos_word;            // first two bytes of the IP header; the upper bits of the DSCP are read
+  // verilator lint_on UNUSEDSIGNAL
+  logic [4:0] c_ip_off;
+
+  assign c_ip_off = 5'd14 + {1'b0, c_l3, 2'b00};
+  assign c_ip = (c_type == EthIpv4 || c_type == EthIpv6) && 32'(c_beat) == 32'(c_ip_off) / Bytes;
+  assign c_pcp = c_data[(14 % Bytes) * 8 + 5 +: 3];
+  if (Bytes >= 32) begin : gen_tos_wide
+    always_comb begin
+      unique case (c_l3)
+        2'd0: c_tos_word = c_data[8*14+:16];
+        2'd1: c_tos_word = c_data[8*18+:16];
+        default: c_tos_word = c_data[8*22+:16];
+      endcase
+    end
+  end else begin : gen_tos_narrow
+    assign c_tos_word = c_data[8*c_ip_off[LaneW-1:0]+:16];
+  end
+  assign c_dscp = c_ip6 ? c_tos_word[3:1] : c_tos_word[15:13];
+  always_comb begin
+    c_prio = c_first ? prio_map_i.default_prio : prio_q;
+    if (prio_map_i.trust_dscp) begin
+      if (c_ip) c_prio = c_dscp;
+    end else if (32'(c_beat) == TagBeat && c_l3 != 2'd0) begin
+      c_prio = c_pcp;
+    end
+  end
+  always_ff @(posedge clk_i) if (c_valid) prio_q <= c_prio;
+
   // ---- packet buffer --------------------------------------------------------------------------
   logic e_valid, e_too_long, e_overflow, e_held, meta_room;
   logic [BeatsW-1:0] e_beats;
   logic desc_valid, desc_stream, buf_drained, buf_idle;
   logic v_valid, v_accept, v_held;
   logic [BeatsW-1:0] v_beats;
+  logic [$clog2(BufBytes / Bytes):0] buf_used;
+  logic [$clog2(DescDepth):0] buf_frames;
   rx_verdict_t v_verdict;
   rx_meta_t v_meta;
 
   pkt_buffer #(.DataW(DataW), .BufBytes(BufBytes), .DescDepth(DescDepth)) u_buffer (
     .clk_i, .rst_ni,
     .wr_valid_i(c_valid), .wr_first_i(c_first), .wr_last_i(c_last), .wr_data_i(c_data),
-    .wr_len_i(c_len), .wr_err_i(c_user), .wr_admit_i(meta_room),
+    .wr_len_i(c_len), .wr_err_i(c_user), .wr_admit_i(meta_room && !(full_i && !lossless_i[c_prio])),
+    .used_o(buf_used), .frames_o(buf_frames),
     .end_valid_o(e_valid), .end_too_long_o(e_too_long), .end_overflow_o(e_overflow),
     .end_held_o(e_held), .end_beats_o(e_beats),
     .desc_valid_i(desc_valid), .desc_stream_i(desc_stream), .desc_beats_i(v_beats),
@@ -269,13 +314,18 @@ module rx_frontend
   assign meta_valid_o = meta_valid_q;
   assign meta_o = meta_q;
 
+  assign units_o = 16'(32'(buf_used) * Bytes / 64);
+  always_comb frames_o = 32'(buf_frames) > 32'(meta_used_q) ? 16'(buf_frames) : 16'(meta_used_q);
+
   // ---- drain, idle ------------------------------------------------------------------------------
   // Frames complete at the rise of drain_i have their verdict SettleCycles later; then their
   // metadata must leave, and the packet buffer knows of its part.
   localparam int unsigned SettleCycles = 15;
-  logic [7:0] push_seq_q, leave_seq_q, snap_seq_q;
+  localparam int unsigned SeqW = MetaAddrW + 3;   // a sign, and room
+  typedef logic [SeqW-1:0] seq_t;
+  seq_t push_seq_q, leave_seq_q, snap_seq_q;
   // verilator lint_off UNUSEDSIGNAL
-  logic [7:0] behind;                // only the sign counts
+  seq_t behind;                // only the sign counts
   // verilator lint_on UNUSEDSIGNAL
   logic [3:0] settle_q;
   logic snap_q, done_q;
@@ -286,8 +336,8 @@ module rx_frontend
       push_seq_q <= '0;
       leave_seq_q <= '0;
     end else begin
-      if (v_accept) push_seq_q <= push_seq_q + 8'd1;
-      if (meta_leave) leave_seq_q <= leave_seq_q + 8'd1;
+      if (v_accept) push_seq_q <= push_seq_q + 1'b1;
+      if (meta_leave) leave_seq_q <= leave_seq_q + 1'b1;
     end
     if (!rst_ni || !drain_i) begin
       settle_q <= '0;
@@ -296,7 +346,7 @@ module rx_frontend
     end else begin
       if (settle_q != 4'(SettleCycles)) settle_q <= settle_q + 4'd1;
       else snap_q <= 1'b1;
-      if (snap_q && !behind[7]) done_q <= 1'b1;
+      if (snap_q && !behind[SeqW-1]) done_q <= 1'b1;
     end
     if (!snap_q) snap_seq_q <= push_seq_q;
   end

@@ -28,6 +28,7 @@ module hdr_builder
   input  logic                            clk_i,
   input  logic                            rst_ni,
   input  logic [47:0]                     mac_addr_i,     // first byte on the wire in [7:0]
+  input  prio_map_t                       prio_map_i,
   input  logic                            in_valid_i,
   output logic                            in_ready_o,
   input  tx_pkt_t                         pkt_i,
@@ -43,7 +44,7 @@ module hdr_builder
   output logic [1:0]                      pad_o,          // bytes between payload and ICRC
   output logic                            vlan_o,
   output logic                            ipv6_o,
-  output logic [2:0]                      prio_o,         // PCP, 0 without tag
+  output logic [2:0]                      prio_o,
   output logic [2:0]                      kind_o,         // 0 WRITE or SEND, 1 ACK, 2 NAK, 3 response, 4 raw frame, 5 READ or atomic
   output tx_err_t                         err_o,          // who made it, should its payload fail
   output logic                            report_o,       // of tx_pkt_t
@@ -198,7 +199,8 @@ module hdr_builder
       pad_q <= -pkt_q.len[1:0];
       vlan_q <= attr_q.vlan;
       ipv6_q <= attr_q.ipv6;
-      prio_q <= attr_q.vlan && !pkt_q.raw ? attr_q.vlan_tci[15:13] : 3'd0;
+      prio_q <= pkt_q.raw ? prio_map_i.default_prio : prio_map_i.trust_dscp ? attr_q.traffic_class[7:5] :
+                attr_q.vlan ? attr_q.vlan_tci[15:13] : prio_map_i.default_prio;
       if (pkt_q.response) kind_q <= 3'd3;
       else kind_q <= pkt_q.raw ? 3'd4 : !is_ack_q ? (pkt_q.has_atomic || pkt_q.opcode == OpRcReadRequest ? 3'd5 : 3'd0) :
                       pkt_q.imm[30:29] == 2'b00 ? 3'd1 : 3'd2;

@@ -26,7 +26,10 @@ module tx_egress
   input  logic             clk_i,
   input  logic             rst_ni,
   input  logic [47:0]      mac_addr_i,
+  input  prio_map_t        prio_map_i,
   input  logic [7:0]       pfc_pause_i,
+  output logic             held_o,          // a frame waits for the end of the pause of its priority
+  output logic [2:0]       held_prio_o,
   // acknowledges
   input  logic             ack_valid_i,
   output logic             ack_ready_o,
@@ -193,7 +196,7 @@ module tx_egress
   logic                            head_report, head_raw;
 
   hdr_builder #(.DataW(DataW)) u_head (
-    .clk_i, .rst_ni, .mac_addr_i,
+    .clk_i, .rst_ni, .mac_addr_i, .prio_map_i,
     .in_valid_i(job_ready), .in_ready_o(build_ready),
     .pkt_i(job.pkt), .is_ack_i(job.is_ack), .attr_i(head_attr),
     .out_valid_o(head_valid), .out_ready_i(head_pop),
@@ -377,7 +380,7 @@ module tx_egress
     .in_valid_i(pack_valid && side_valid), .in_ready_o(pack_ready), .in_data_i(pack_data),
     .in_cnt_i(pack_cnt), .in_last_i(pack_last), .in_abort_i(pack_abort),
     .in_prio_i(side.prio), .in_kind_i(side.kind), .in_raw_i(side.raw), .in_l3_i(side.l3), .in_ipv6_i(side.ipv6),
-    .pfc_pause_i, .tx_valid_o, .tx_ready_i, .tx_data_o, .tx_keep_o, .tx_last_o,
+    .pfc_pause_i, .held_o, .held_prio_o, .tx_valid_o, .tx_ready_i, .tx_data_o, .tx_keep_o, .tx_last_o,
     .leave_o(leave), .ev_frame_valid_o, .ev_frame_len_o, .ev_frame_kind_o
   );
 

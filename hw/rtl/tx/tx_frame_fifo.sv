@@ -35,6 +35,8 @@ module tx_frame_fifo #(
   input  logic [1:0]       in_l3_i,
   input  logic             in_ipv6_i,
   input  logic [7:0]       pfc_pause_i,
+  output logic             held_o,          // a frame waits for the end of the pause of its priority
+  output logic [2:0]       held_prio_o,
   output logic             tx_valid_o,
   input  logic             tx_ready_i,
   output logic [DataW-1:0] tx_data_o,
@@ -137,7 +139,9 @@ module tx_frame_fifo #(
   logic [15:0]       o_len_q;
 
   assign advance = !o_valid_q || tx_ready_i;
-  assign issue = ready_valid && !head.f.cancel && (beat_q != '0 || !pfc_pause_i[head.f.prio]) &&
+  assign held_o = ready_valid && !head.f.cancel && beat_q == '0 && pfc_pause_i[head.f.prio];
+  assign held_prio_o = head.f.prio;
+  assign issue = ready_valid && !head.f.cancel && !held_o &&
                  (!s1_valid_q || advance);
   assign issue_last = beat_q == head.f.beats;
   // behind all frames before it, so that leave_o keeps the order
