@@ -237,7 +237,6 @@ func TestPFCWatchdog(t *testing.T) {
 			require.Less(t, left, at+25*simtime.Microsecond)
 			require.Zero(t, csr.Load64(regs.RxPauseStormEventsOffset))
 			// XON before the time
-			at = e.Now()
 			require.NoError(t, port.Send(pfcFrame(0, 0xffff), 0, false))
 			require.NoError(t, e.Advance(2*simtime.Microsecond))
 			send()

@@ -370,7 +370,7 @@ func TestDrainFails(t *testing.T) {
 				require.NoError(t, p.Sim.Engine.Advance(simtime.Millisecond))
 				require.Zero(t, drainedEvents(t, host, a))
 				if c.end == 0 {
-					a, b, err = p.Connect(qcfg, ccfg)
+					a, _, err = p.Connect(qcfg, ccfg)
 					require.NoError(t, err)
 				} else {
 					info, err := a.Query()
