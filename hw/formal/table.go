@@ -159,21 +159,4 @@ var proofs = []proof{
 			{"hw/rtl/rx/ack_queue.sv", "assign write = in_q && !keep;", "assign write = in_q && !pending;"},
 		},
 	},
-	{
-		name:  "qp_cache",
-		claim: "slot of the QP, pins kept, saved what was used, not fetched while written, found if it exists (4 slots, 8 QPs, 2 ports)",
-		depth: 30,
-		reach: 45,
-		limit: 1200 * time.Second,
-		mutants: []edit{
-			{"hw/rtl/qp/qp_cache.sv", "able[w] = !pinned[w] && lines", "able[w] = lines"},
-			{"hw/rtl/qp/qp_cache.sv", "state_q == StProbe && !probe_busy_i && !probe_stuck_i;", "state_q == StProbe && !probe_stuck_i;"},
-			{"hw/rtl/qp/qp_cache.sv", "if (!deny && !found && !blocked && room)", "if (!deny && !found && room)"},
-			{"hw/rtl/qp/qp_cache.sv", "if (lines[w].tag == tag_of(qpn) && (lines[w].here != '0 || lines[w].coming != '0))", "if (lines[w].tag == tag_of(qpn) && lines[w].here != '0)"},
-			{"hw/rtl/qp/qp_cache.sv", "|| do_forget || (do_sd && sd_err_i);", "|| do_forget;"},
-			{"hw/rtl/qp/qp_cache.sv", "dirty_d[fill_way] = dirty_d[fill_way] | need_q[p];", "dirty_d[fill_way] = dirty_d[fill_way];"},
-			{"hw/rtl/qp/qp_cache.sv", " && !(p == 0 && create_q && !fetch_q[0]);", ";"},
-			{"hw/rtl/qp/qp_cache.sv", "(fd_err_i ? 2'b00 : fill.halves)", "fill.halves"},
-		},
-	},
 }

@@ -881,7 +881,6 @@ module rx_transport
   assign sq_flush_ready_o = between && !flush_valid_i;
   assign bar_ready_o = sq_flush_ready_o && !sq_flush_valid_i;
   assign cr_qp_o = state_q == StCredits ? adm_q.qp : p_q.qp;
-  assign cr_tell_o = (act_go && a.tell) || (state_q == StCredits && !ram_st.dead);
   assign chg_valid_o = state_q == StInv;
   always_comb begin
     chg_o = '0;
@@ -898,6 +897,7 @@ module rx_transport
   assign idle_o = state_q == StIdle && !pcmd_v_q && !grh_v_q && !wr_v_q && !ackrx_v_q && !err_v_q;
 
   act_t a;  // of the packet in StAct
+  assign cr_tell_o = (act_go && a.tell) || (state_q == StCredits && !ram_st.dead);
   always_comb begin
     a = '0;
     if (state_q == StAct) begin

@@ -357,6 +357,8 @@ module completer
   logic flight_re;
   wqe_idx_t flight_idx;
   flight_t flight;
+  logic restore_q, restore, halt;
+  assign restore = restore_q && !hold_i;
   rnic_ram #(.Width($bits(flight_t)), .Depth(NumQp * (1 << LogInflight))) u_flight (
     .clk_i,
     .we_i(flight_we_i || ctx_we_i), .waddr_i(ctx_we_i ? {qp, ctx_at_i} : flight_addr_i), .wdata_i(ctx_we_i ? ctx_flight_i : flight_i),
@@ -364,8 +366,6 @@ module completer
   );
   assign ctx_flight_o = flight;
   // the job at work reads its message again; it waits until then
-  logic restore_q, restore, halt;
-  assign restore = restore_q && !hold_i;
   assign halt = hold_i || restore_q;
   always_ff @(posedge clk_i) restore_q <= rst_ni && hold_i && (restore_q || (ctx_re_i && state_q != RunIdle));
 

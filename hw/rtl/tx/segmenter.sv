@@ -171,7 +171,6 @@ module segmenter
   assign st = send_mem[qp];
   assign adm_next_o = st.next;
   assign keep_o = st;
-  assign busy_o = (state_q != SegIdle && m_q.qp == probe_qp_i) || (pkt_valid_q && pkt_q.qp == probe_qp_i);
   assign adm_psn_o = st.psn;
   send_t cpl_st;
   assign cpl_st = send_mem[cpl_qp_i];
@@ -281,6 +280,7 @@ module segmenter
   tx_frag_t frag_q;
   assign pkt_valid_o = pkt_valid_q;
   assign pkt_o = pkt_q;
+  assign busy_o = (state_q != SegIdle && m_q.qp == probe_qp_i) || (pkt_valid_q && pkt_q.qp == probe_qp_i);
   assign frag_valid_o = frag_valid_q;
   assign frag_o = frag_q;
 
