@@ -1519,9 +1519,7 @@ module requester_tb
       default: if (ctx_rsp_valid) begin
         if (mv_op == 0) begin
           mv_keep = got_keep;
-          // flushed beyond what was sent
-          mv_flights = got_keep.cpl.err && 16'(got_keep.seg.max_next - got_keep.cpl.ci) >= 16'h8000 ? 0 :
-                       int'(16'(got_keep.seg.max_next - got_keep.cpl.ci));
+          mv_flights = int'(16'(got_keep.seg.max_next - got_keep.cpl.ci));
           mv_reads = int'(rd_num_t'(got_keep.rd.made - got_keep.rd.done));
           if (mv_flights > (1 << LogInflight) - 1 || mv_reads > MaxRdAtomic) $fatal(1, "QP %0d: %0d messages in flight, %0d READs", mv_q, mv_flights, mv_reads);
           // the next one may have begun
@@ -1983,8 +1981,6 @@ module requester_tb
   task automatic phase_3_body;
     int rnr0, probe0;
     calm = 0; noisy = 1; window = 64; req_interval = 4; quantum_log = 11; rd_lat_min = 20; ack_lat_min = 20; ack_lat_max = 300;
-    moves = 1;
-    push_pct = 0;
     for (int round = 0; round < 6 * one; round++) begin
       jump_ok = round > 1;
       flow_default = 1;
@@ -2044,7 +2040,6 @@ module requester_tb
     flow_default = 0;
     rd_default = 0;
     jump_ok = 1;
-    go_home();
     if (n_starved < 500 || n_update < 300 || n_probe < 50 || n_limited < 100 || n_first_only < 20 || n_no_recv < 30) $fatal(1, "corners: credits");
     for (int q = 0; q < nq; q++) setup(q, 3'(rnd(1, 5)), 1'(q), 4'd4);
   endtask
@@ -2268,9 +2263,6 @@ module requester_tb
     noisy = 1; window = 64; req_interval = 4;
 
     // every local error, with good WQEs before and behind it
-    moves = 1;
-    push_pct = 0;
-    base = n_moves;
     for (int b = int'(BadOpcode); b <= int'(BadInline) * one; b++) begin
       for (int q = 0; q < nq; q++) begin
         setup(q, 3'(rnd(1, 5)), 1'(q), 4'd5);
@@ -2314,8 +2306,7 @@ module requester_tb
       settle(-1);
       audit();
     end
-    go_home();
-    if (n_nak < 30 || n_flush < 500 || n_moves < base + 200) $fatal(1, "corners: NAK %0d flush %0d moves %0d", n_nak, n_flush, n_moves - base);
+    if (n_nak < 30 || n_flush < 500) $fatal(1, "corners: NAK %0d flush %0d", n_nak, n_flush);
 
     // QP put into ERR from outside at any moment
     for (int round = 0; round < 8 * one; round++) begin
