@@ -159,22 +159,4 @@ var proofs = []proof{
 			{"hw/rtl/rx/ack_queue.sv", "assign write = in_q && !keep;", "assign write = in_q && !pending;"},
 		},
 	},
-	{
-		name:  "ctx_cache",
-		claim: "coherent, pins stay, no read beside an open write-back, only changes are written, fails closed (2 sets of 2)",
-		depth: 16,
-		reach: 30,
-		limit: 240 * time.Second,
-		mutants: []edit{
-			{"hw/rtl/lib/ctx_cache.sv", "able[w] = !pinned[w] && !lines[w].filling", "able[w] = !lines[w].filling"},
-			{"hw/rtl/lib/ctx_cache.sv", "fill_room && !blocked && !fill_done", "fill_room && !fill_done"},
-			{"hw/rtl/lib/ctx_cache.sv", "dirty: !fill_done,", "dirty: 1'b1,"},
-			{"hw/rtl/lib/ctx_cache.sv", "dirty: !fill_done,", "dirty: 1'b0,"},
-			{"hw/rtl/lib/ctx_cache.sv", "if (b_valid_i && b_err_i) lost_q <= 1'b1;", ""},
-			{"hw/rtl/lib/ctx_cache.sv", "valid: !(fill_done && fill_bad),", "valid: 1'b1,"},
-			{"hw/rtl/lib/ctx_cache.sv", "&& !blocked && !fill_done && !own_write;", "&& !blocked && !fill_done;"},
-			{"hw/rtl/lib/ctx_cache.sv", "(LogFills+1)'(NumFills) && !wb_load_q && !wb_busy_q;", "(LogFills+1)'(NumFills) && !wb_load_q;"},
-			{"hw/rtl/lib/ctx_cache.sv", "wr_idx = fill_done ? fill.idx : pin_idx_q[own_we_pin_i]", "wr_idx = fill_done ? fill.idx : pin_idx_q[0]"},
-		},
-	},
 }
