@@ -147,6 +147,7 @@ module ctx_cache_tb #(
   always @(posedge clk) begin
     own_taken = own_valid && own_ready;
     we_taken = own_we && own_we_ready;
+    if (b_valid && bresp[1]) all_lost = 1;
     // readers of later cycles see the write
     if (we_taken) begin
       version[own_entry.idx[4:0]] <= int'(own_entry.version);
@@ -273,7 +274,6 @@ module ctx_cache_tb #(
     end
     repeat (200) @(negedge clk);
     for (int i = 0; i < N; i++) begin
-      all_lost = 1;
       get(0, i, ok_a);
       if (ok_a) $fatal(1, "entry %0d can be read after another was lost", i);
       own_release = 1;

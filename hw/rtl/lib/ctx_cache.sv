@@ -91,7 +91,6 @@ module ctx_cache #(
   localparam int unsigned TagW = IdxW - LogSets;
   localparam int unsigned NumFills = 1 << LogFills;
   localparam int unsigned Beats = 512 / DataW;
-  localparam int unsigned BeatW = Beats > 1 ? $clog2(Beats) : 1;
   localparam int unsigned NumAsk = NumPorts + 1;   // read ports and, as the last one, the owner
   localparam int unsigned AskW = $clog2(NumAsk);
   localparam int unsigned Own = NumPorts;
@@ -205,7 +204,7 @@ module ctx_cache #(
   // ring of those under way, oldest at wb_head; the data of the newest is in the RAM's output, then in the buffer
   idx_t                 wb_idx_q[NumFills];
   logic [LogFills:0]    wb_head_q, wb_tail_q;
-  logic                 wb_load_q, wb_busy_q;
+  logic                 wb_load_q, wb_ready;
   logic                 wb_push;
   logic                 blocked;    // the entry is being written back
   logic [LogFills-1:0]  wb_pos[NumFills];   // place in the ring, behind the oldest
@@ -263,7 +262,7 @@ module ctx_cache #(
   assign fill_room = (fill_tail_q - fill_head_q) != (LogFills+1)'(NumFills) && (!ar_valid_q || ar_ready_i);
   assign fill_done = r_valid_i && r_last_i;
   assign fill_bad = fill_err_q || r_err_i;
-  assign wb_room = (wb_tail_q - wb_head_q) != (LogFills+1)'(NumFills) && !wb_load_q && !wb_busy_q;
+  assign wb_room = (wb_tail_q - wb_head_q) != (LogFills+1)'(NumFills) && !wb_load_q && wb_ready;
   if (Beats > 1) begin : gen_collect
     logic [511-DataW:0] part_q;
     always_ff @(posedge clk_i) if (r_valid_i) part_q <= (512-DataW)'({r_data_i, part_q} >> DataW);
@@ -364,10 +363,15 @@ module ctx_cache #(
   end
 
   // ---- towards memory ------------------------------------------------------------------------------------
-  logic [511:0] wb_data_q;
-  logic [63:0] aw_addr_q;
-  logic [BeatW-1:0] wb_beat_q;
-  logic aw_valid_q, w_valid_q;
+  // verilator lint_off PINCONNECTEMPTY
+  // not idle: its answer is waited for in the ring
+  entry_writer #(.DataW(DataW), .EntryW(512)) u_write (
+    .clk_i, .rst_ni, .in_valid_i(wb_load_q), .in_ready_o(wb_ready), .in_data_i(512'(ram_out)),
+    .in_addr_i(mem_base_i + 58'(wb_idx_q[LogFills'(wb_tail_q[LogFills-1:0] - 1'b1)])),
+    .aw_valid_o, .aw_ready_i, .aw_addr_o, .aw_len_o, .w_valid_o, .w_ready_i, .w_data_o, .w_strb_o, .w_last_o,
+    .idle_o()
+  );
+  // verilator lint_on PINCONNECTEMPTY
   always_ff @(posedge clk_i) begin
     if (!rst_ni) begin
       fill_head_q <= '0;
@@ -378,9 +382,6 @@ module ctx_cache #(
       lost_q <= 1'b0;
       wb_tail_q <= '0;
       wb_load_q <= 1'b0;
-      wb_busy_q <= 1'b0;
-      aw_valid_q <= 1'b0;
-      w_valid_q <= 1'b0;
     end else begin
       if (ar_ready_i) ar_valid_q <= 1'b0;
       if (alloc) begin
@@ -391,14 +392,6 @@ module ctx_cache #(
       if (fill_done) fill_head_q <= fill_head_q + 1'b1;
       wb_load_q <= wb_push;
       if (wb_push) wb_tail_q <= wb_tail_q + 1'b1;
-      if (wb_load_q) begin
-        wb_busy_q <= 1'b1;
-        aw_valid_q <= 1'b1;
-        w_valid_q <= 1'b1;
-      end
-      if (aw_valid_q && aw_ready_i) aw_valid_q <= 1'b0;
-      if (w_valid_q && w_ready_i && w_last_o) w_valid_q <= 1'b0;
-      if (wb_busy_q && !(aw_valid_q && !aw_ready_i) && !(w_valid_q && !(w_ready_i && w_last_o))) wb_busy_q <= 1'b0;
       if (b_valid_i) wb_head_q <= wb_head_q + 1'b1;
       if (b_valid_i && b_err_i) lost_q <= 1'b1;
     end
@@ -407,25 +400,10 @@ module ctx_cache #(
       fill_q[fill_tail_q[LogFills-1:0]] <= '{way: victim, idx: idx};
     end
     if (wb_push) wb_idx_q[wb_tail_q[LogFills-1:0]] <= {lines[victim].tag, row};
-    if (wb_load_q) begin
-      wb_data_q <= 512'(ram_out);
-      aw_addr_q <= {mem_base_i + 58'(wb_idx_q[LogFills'(wb_tail_q[LogFills-1:0] - 1'b1)]), 6'd0};
-      wb_beat_q <= '0;
-    end else if (w_valid_q && w_ready_i) begin
-      wb_data_q <= wb_data_q >> DataW;
-      wb_beat_q <= wb_beat_q + 1'b1;
-    end
   end
   assign ar_valid_o = ar_valid_q;
   assign ar_addr_o = ar_addr_q;
   assign ar_len_o = 8'(Beats - 1);
-  assign aw_valid_o = aw_valid_q;
-  assign aw_addr_o = aw_addr_q;
-  assign aw_len_o = 8'(Beats - 1);
-  assign w_valid_o = w_valid_q;
-  assign w_data_o = wb_data_q[DataW-1:0];
-  assign w_strb_o = '1;
-  assign w_last_o = wb_beat_q == BeatW'(Beats - 1);
 
   always_ff @(posedge clk_i) begin
     ev_hit_o <= rst_ni && go && !from_wait && !none && hit;

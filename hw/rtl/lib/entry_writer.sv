@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Writes one ring entry (CQE, EQE) after the other to host memory, each by one AXI burst.
+// Writes one entry (CQE, EQE, line of a context) after the other to host memory, each by one AXI burst.
 //
 // An entry is EntryW bits, aligned to its size. AW and W are offered the cycle after the entry was taken, and
 // wait for each other nowhere. The next entry is taken in the cycle in which the last one's AW and W have

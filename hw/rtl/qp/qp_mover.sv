@@ -87,8 +87,8 @@ module qp_mover #(
     logic       zero;
   } fill_t;
 
-  function automatic logic [63:0] address(input logic [63:11] base, input qpn_t qpn, input logic [4:0] line);
-    return {base, 11'd0} + {(64-QpnW-11)'(0), qpn, line, 6'd0};
+  function automatic logic [63:6] line_at(input logic [63:11] base, input qpn_t qpn, input logic [4:0] line);
+    return {base, 5'd0} + {(64-QpnW-11)'(0), qpn, line};
   endfunction
   function automatic logic [4:0] lowest(input logic [31:0] mask);
     logic [4:0] n;
@@ -137,12 +137,16 @@ module qp_mover #(
   assign out_rsp = ln_rsp_valid_i && ln_busy_q && !ln_load_q;
 
   // ---- writes: one line at a time; whose answers end a save --------------------------------------------------------
-  logic [511:0]     rd_data_q, wr_data_q;   // read out while the one before is written
-  logic [63:0]      aw_addr_q;
-  logic             aw_valid_q, w_valid_q, ends_ready, ends_valid, ends, b_bad_q;
-  logic [BeatW-1:0] wr_beat_q;
+  logic [511:0]     rd_data_q;   // read out while the one before is written
+  logic             wr_ready, wr_idle, ends_ready, ends_valid, ends, b_bad_q;
   logic [4:0]       rd_no_q;
-  assign wr_room = out_q == OutWrite && !aw_valid_q && !w_valid_q && ends_ready;
+  assign wr_room = out_q == OutWrite && wr_ready && ends_ready;
+  entry_writer #(.DataW(DataW), .EntryW(512)) u_write (
+    .clk_i, .rst_ni, .in_valid_i(out_q == OutWrite && ends_ready), .in_ready_o(wr_ready), .in_data_i(rd_data_q),
+    .in_addr_i(line_at(mem_base_i, out_qpn_q, rd_no_q)),
+    .aw_valid_o, .aw_ready_i, .aw_addr_o, .aw_len_o, .w_valid_o, .w_ready_i, .w_data_o, .w_strb_o, .w_last_o,
+    .idle_o(wr_idle)
+  );
   // verilator lint_off PINCONNECTEMPTY
   // levels, and the ready of a FIFO that cannot be full: a place for each save under way
   rnic_fifo #(.Width(1), .Depth(64)) u_ends (
@@ -155,39 +159,13 @@ module qp_mover #(
   );
   // verilator lint_on PINCONNECTEMPTY
   always_ff @(posedge clk_i) begin
-    if (!rst_ni) begin
-      aw_valid_q <= 1'b0;
-      w_valid_q <= 1'b0;
-      b_bad_q <= 1'b0;
-    end else begin
-      if (aw_ready_i) aw_valid_q <= 1'b0;
-      if (w_ready_i && w_last_o) w_valid_q <= 1'b0;
-      if (wr_room) begin
-        aw_valid_q <= 1'b1;
-        w_valid_q <= 1'b1;
-      end
-      if (b_valid_i) b_bad_q <= !ends && (b_bad_q || b_err_i);
-    end
+    if (!rst_ni) b_bad_q <= 1'b0;
+    else if (b_valid_i) b_bad_q <= !ends && (b_bad_q || b_err_i);
     if (out_rsp) begin
       rd_data_q <= ln_data_i;
       rd_no_q <= out_no;
     end
-    if (wr_room) begin
-      wr_data_q <= rd_data_q;
-      wr_beat_q <= '0;
-    end else if (w_valid_q && w_ready_i) begin
-      wr_data_q <= wr_data_q >> DataW;
-      wr_beat_q <= wr_beat_q + 1'b1;
-    end
-    if (wr_room) aw_addr_q <= address(mem_base_i, out_qpn_q, rd_no_q);
   end
-  assign aw_valid_o = aw_valid_q;
-  assign aw_addr_o = aw_addr_q;
-  assign aw_len_o = 8'(Beats - 1);
-  assign w_valid_o = w_valid_q;
-  assign w_data_o = wr_data_q[DataW-1:0];
-  assign w_strb_o = '1;
-  assign w_last_o = wr_beat_q == BeatW'(Beats - 1);
 
   // ---- reads: of the lines that always come, one burst for a load, in advance; of the others one at a time --------------
   logic             ask_more, more_push, order_ready, order_valid, order_pop, order_more, line_done, line_bad, r_bad_q;
@@ -236,10 +214,10 @@ module qp_mover #(
       if (line_done) lines_q <= order_pop ? '0 : lines_q + 2'd1;
     end
     if (more_push) begin
-      ar_addr_o <= address(mem_base_i, fill.qpn, more_no);
+      ar_addr_o <= {line_at(mem_base_i, fill.qpn, more_no), 6'd0};
       ar_len_o <= 8'(Beats - 1);
     end else if (fill_push && !fill_q.zero) begin
-      ar_addr_o <= address(mem_base_i, fill_q.qpn, base_first);
+      ar_addr_o <= {line_at(mem_base_i, fill_q.qpn, base_first), 6'd0};
       ar_len_o <= 8'(32'(base_lines) * Beats - 1);
     end
   end
@@ -329,7 +307,7 @@ module qp_mover #(
     if (!ln_busy_q) ln_load_q <= ln_load_o;
   end
 
-  assign idle_o = out_q == OutIdle && !mv_valid_i && !fill_valid && !ends_valid && !sd_valid_o && !aw_valid_q && !w_valid_q && !ln_busy_q;
+  assign idle_o = out_q == OutIdle && !mv_valid_i && !fill_valid && !ends_valid && !sd_valid_o && wr_idle && !ln_busy_q;
 
   // bursts end where lines end
   logic unused;
