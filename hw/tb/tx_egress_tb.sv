@@ -116,6 +116,7 @@ module tx_egress_tb
   typedef struct packed {
     logic [31:0] seq;
     logic [12:0] len;
+    qp_idx_t     qp;
   } pl_t;
 
   function automatic logic [7:0] pay(input logic [31:0] seq, input int i);
@@ -140,7 +141,7 @@ module tx_egress_tb
     logic [31:0] seq;
     logic [31:0] job;
   } report_t;
-  logic hold_rep = 0;
+  logic hold_rep = 0, hold_pl = 0;
   report_t want_rep[$], rep;            // failures and reports, in one order
   int rsp_op, responses = 0, in_rtr = 0, n_sent = 0, pl_done = -1;         // payload read so far
   pl_t pl_todo[$], pl_cur;
@@ -149,7 +150,7 @@ module tx_egress_tb
   int frames = 0, errs = 0, dropped = 0, aborts = 0, pl_pos = 0, ids = 0, pause_starts = 0;
   int pause_passes = 0;
   logic [2:0] prio;
-  int now = 0, state_rate = 0, stalls_read = 0, stalls_mac = 0, acks_seen = 0, naks_seen = 0;
+  int n_taken, now = 0, state_rate = 0, stalls_read = 0, stalls_mac = 0, acks_seen = 0, naks_seen = 0;
   logic took_ack = 0, took_pkt = 0, took_pl = 0;
   logic [31:0] cur_seq;
 
@@ -166,6 +167,8 @@ module tx_egress_tb
       // busy: from the cycle behind the hand-over until the last report; not when nothing is there
       foreach (asked[i]) if ((asked[i].is_ack ? asked[i].ack.qp : asked[i].pkt.qp) == probe_qp && !busy) $fatal(1, "QP %0d is not busy, its job waits", probe_qp);
       foreach (want_rep[i]) if (want_rep[i].qp == probe_qp && !busy) $fatal(1, "QP %0d is not busy, its report is to come", probe_qp);
+      n_taken = pl_todo.size() - int'(pkt_valid && pkt.len != 0);  // the last one is offered only
+      for (int i = 0; i < n_taken; i++) if (pl_todo[i].qp == probe_qp && !busy) $fatal(1, "QP %0d is not busy, its payload is to come", probe_qp);
       if (idle && busy) $fatal(1, "QP %0d is busy with nothing", probe_qp);
       n_busy += int'(busy);
       n_free += int'(!busy && !idle);
@@ -198,7 +201,7 @@ module tx_egress_tb
       if (pkt_valid) begin
         pkts_todo--;
         for (int k = 0; k < $bits(tx_pkt_t); k++) pkt[k] = 1'($urandom());
-        pkt.qp = qp_idx_t'($urandom() % NumTestQp);
+        pkt.qp = qp_idx_t'(hold_pl ? 3 : $urandom() % NumTestQp);
         pkt.response = fixed_len < 0 && chance(6);
         rsp_op = int'($urandom() % 5);
         pkt.raw = fixed_len < 0 && !pkt.response && $urandom() % 10 == 0;
@@ -245,7 +248,7 @@ module tx_egress_tb
         if (pkt.has_value) pkt.len = '0;
         cur_seq = pkt_seq;
         pkt_seq++;
-        if (pkt.len != 0) pl_todo.push_back({cur_seq, pkt.len});
+        if (pkt.len != 0) pl_todo.push_back('{seq: cur_seq, len: pkt.len, qp: pkt.qp});
       end
     end
     probe_qp = qp_idx_t'((int'(probe_qp) + 1) % NumTestQp);
@@ -259,7 +262,7 @@ module tx_egress_tb
           pl_pos = 0;
         end
       end
-      pl_valid = pl_todo.size() != 0 && (mode == 0 || !chance(3));
+      pl_valid = pl_todo.size() != 0 && !hold_pl && (mode == 0 || !chance(3));
       if (pl_valid) begin
         pl_cur = pl_todo[0];
         pl_last = int'(pl_cur.len) - pl_pos <= NumB;
@@ -562,6 +565,7 @@ module tx_egress_tb
              want_rep.size(), pl_todo.size());
   endtask
 
+  int n_held[2];
   int t0, f0, c_ack, c_small, c_big, drains = 0, rep_drains = 0;
   initial begin
     if ($value$plusargs("dump=%s", dump_name)) dump = $fopen(dump_name, "w");
@@ -669,6 +673,25 @@ module tx_egress_tb
     if (c_ack > 100 * ((62 + NumB - 1) / NumB + 1) + 20) $fatal(1, "ACK: %0d/100 cycles", c_ack);
     if (c_small > 100 * (70 / NumB + 1 + 64 / NumB + 1 + (DataW == 64 ? 1 : 0)) + 40) $fatal(1, "64-byte WRITE: %0d/100 cycles", c_small);
     if (c_big > 100 * (4096 / NumB + 70 / NumB + 3) + 4096 / NumB + 200) $fatal(1, "4096-byte WRITEs: %0d cycles", c_big);
+
+    // while host memory keeps the payload: so many small packets are taken, or 32 KiB, and acknowledges all the same
+    for (int big = 0; big < 2; big++) begin
+      fixed_len = big == 0 ? 64 : 4096;
+      hold_pl = 1;
+      t0 = jobs;
+      pkts_todo = 100;
+      repeat (400) @(negedge clk);
+      n_held[big] = jobs - t0;
+      if (big == 1) begin
+        acks_todo = 2;
+        repeat (20) @(negedge clk);
+        if (jobs - t0 != n_held[1] + 2) $fatal(1, "acknowledges wait behind payload");
+      end
+      hold_pl = 0;
+      settle(400000);
+    end
+    if (n_held[0] < (DataW >= 256 ? 64 : 8) || n_held[0] > (DataW >= 256 ? 64 : 8) + 2) $fatal(1, "%0d small packets held", n_held[0]);
+    if (n_held[1] != 8) $fatal(1, "%0d packets of 4096 bytes held", n_held[1]);
     if (dump != 0) $fclose(dump);
     $display("PASS %0d frames (%0d ACK, %0d NAK), %0d dropped, %0d aborted; cycles/100: ACK %0d, WRITE 64: %0d, WRITE 4096: %0d",
              frames, acks_seen, naks_seen, dropped, aborts, c_ack, c_small, c_big);

@@ -7,7 +7,7 @@
 // at lane 0, all beats but the last full, lanes behind the last byte zero.
 //
 // Throughput: one beat per cycle. Latency: memory beats pass through; inline data one cycle after the packet.
-// Back-pressure: packets wait while 16 with payload are on their way, inline data while 4 are held.
+// Back-pressure: packets wait while 16 (128 from 256 bits on) with payload are on their way, inline data while 4 are held.
 
 module inline_mux
   import rnic_pkg::*;
@@ -51,6 +51,7 @@ module inline_mux
   localparam int unsigned Beats = (InlineBytes + NumB - 1) / NumB;
   localparam int unsigned BeatW = $clog2(Beats);
   localparam int unsigned HeldBits = Beats * DataW;
+  localparam int unsigned NumOrder = DataW >= 256 ? 128 : 16;  // more than the egress takes
 
   // ---- order ---------------------------------------------------------------------------------------
   logic order_ready, order_valid, order_inl, order_push, order_pop;
@@ -60,7 +61,7 @@ module inline_mux
   assign pkt_ready_o = pkt_ready_i && order_ready;
   // verilator lint_off PINCONNECTEMPTY
   // levels are not needed
-  rnic_fifo #(.Width(1), .Depth(16)) u_order (
+  rnic_fifo #(.Width(1), .Depth(NumOrder)) u_order (
     .clk_i, .rst_ni,
     .in_valid_i(order_push), .in_ready_o(order_ready), .in_data_i(pkt_i.inl),
     .out_valid_o(order_valid), .out_ready_i(order_pop), .out_data_o(order_inl), .level_o()

@@ -2,8 +2,8 @@
 //
 // Makes Ethernet frames of acknowledges, request and response packets and hands them to the MAC.
 //
-// An acknowledge goes before a packet. The QP's attributes are asked for at once (up to 8
-// jobs wait for theirs); hdr_builder makes the head, then head, payload, pad and a zero ICRC field
+// An acknowledge goes before a packet. The QP's attributes are asked for at once. Up to NumJobs jobs
+// wait for theirs, and for their payload (8, from 256 bits on 64; 32 KiB of payload at most); hdr_builder makes the head, then head, payload, pad and a zero ICRC field
 // run through the byte packer into the frame memory, which adds the ICRC and sends whole frames
 // without gaps. A packet whose payload failed is taken back there and reported on err_o; a packet
 // of a QP that may not send any more disappears with its payload. Packets with `report` (nobody
@@ -87,7 +87,11 @@ module tx_egress
   output logic             drain_done_o
 );
 
-  localparam int unsigned NumJobs = 8;
+  // Small packets wait one time of host memory for their payload, so there are many of them on a fast link; but an acknowledge
+  // stands behind all of them, so there are no more bytes than in 8 packets of the longest MTU.
+  localparam int unsigned NumJobs = DataW >= 256 ? 64 : 8;
+  localparam int unsigned MaxBytes = 8 * 4096;
+  localparam int unsigned BytesW = $clog2(MaxBytes) + 1;
   localparam int unsigned HeadBeats = (110 + NumB - 1) / NumB;
   localparam int unsigned BeatW = $clog2(HeadBeats);
   localparam int unsigned HeldW = 8;
@@ -105,7 +109,7 @@ module tx_egress
   } side_t;
 
   // ---- choice, and the question for the QP ------------------------------------------------------
-  logic    jobs_ready, pick_ok, pick, req_valid_q;
+  logic    jobs_ready, pick_ok, pick, req_valid_q, bytes_ok;
   qp_idx_t req_idx_q;
   job_t    job_in, job;
   logic    job_valid, attr_valid, build_ready, job_pop;
@@ -113,8 +117,22 @@ module tx_egress
 
   assign pick_ok = jobs_ready && (!req_valid_q || qp_req_ready_i);
   assign ack_ready_o = pick_ok;
-  assign pkt_ready_o = pick_ok && !ack_valid_i;
-  assign pick = pick_ok && (ack_valid_i || pkt_valid_i);
+  assign pkt_ready_o = pick_ok && !ack_valid_i && bytes_ok;
+  assign pick = pick_ok && (ack_valid_i || (pkt_valid_i && bytes_ok));
+
+  // payload of the packets taken, without what has come already
+  logic [BytesW-1:0] bytes_q, bytes_in, bytes_out;
+  assign bytes_in = pick && !ack_valid_i ? BytesW'(pkt_i.len) : '0;
+  assign bytes_out = pl_valid_i && pl_ready_o ? BytesW'(pl_cnt_i) : '0;
+  always_ff @(posedge clk_i) begin
+    if (!rst_ni) begin
+      bytes_q <= '0;
+      bytes_ok <= 1'b1;
+    end else begin
+      bytes_q <= bytes_q + bytes_in - bytes_out;
+      bytes_ok <= bytes_q + bytes_in <= BytesW'(MaxBytes - 4096);
+    end
+  end
 
   always_comb begin
     job_in.is_ack = ack_valid_i;
@@ -445,7 +463,7 @@ module tx_egress
 
   // ---- what is under way of a slot (docs/qp-cache.md): its jobs, and what they leave at u_out ---------------------
   logic job_busy, out_busy;
-  slot_count #(.Width(6)) u_job_count (
+  slot_count #(.Width($clog2(NumJobs) + 1)) u_job_count (
     .clk_i, .rst_ni, .begin_i(pick), .begin_qp_i(job_in.pkt.qp), .end_i(head_pop), .end_qp_i(head_err.qp), .probe_qp_i, .busy_o(job_busy)
   );
   slot_count #(.Width(4)) u_out_count (
