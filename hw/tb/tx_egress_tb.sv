@@ -248,7 +248,7 @@ module tx_egress_tb
         if (pkt.has_value) pkt.len = '0;
         cur_seq = pkt_seq;
         pkt_seq++;
-        if (pkt.len != 0) pl_todo.push_back('{seq: cur_seq, len: pkt.len, qp: pkt.qp});
+        if (pkt.len != 0) pl_todo.push_back({cur_seq, pkt.len, pkt.qp});
       end
     end
     probe_qp = qp_idx_t'((int'(probe_qp) + 1) % NumTestQp);
@@ -565,7 +565,7 @@ module tx_egress_tb
              want_rep.size(), pl_todo.size());
   endtask
 
-  int n_held[2];
+  int n_held[3];
   int t0, f0, c_ack, c_small, c_big, drains = 0, rep_drains = 0;
   initial begin
     if ($value$plusargs("dump=%s", dump_name)) dump = $fopen(dump_name, "w");
@@ -675,11 +675,11 @@ module tx_egress_tb
     if (c_big > 100 * (4096 / NumB + 70 / NumB + 3) + 4096 / NumB + 200) $fatal(1, "4096-byte WRITEs: %0d cycles", c_big);
 
     // while host memory keeps the payload: so many small packets are taken, or 32 KiB, and acknowledges all the same
-    for (int big = 0; big < 2; big++) begin
-      fixed_len = big == 0 ? 64 : 4096;
+    for (int big = 0; big < 3; big++) begin
+      fixed_len = big == 1 ? 4096 : 64;
       hold_pl = 1;
       t0 = jobs;
-      pkts_todo = 100;
+      pkts_todo = big == 2 ? 64 : 100;  // 64 of one QP: it is busy with all of them
       repeat (400) @(negedge clk);
       n_held[big] = jobs - t0;
       if (big == 1) begin
