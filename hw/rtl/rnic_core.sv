@@ -595,17 +595,56 @@ module rnic_core
   logic [DataW-1:0] mempl_data;
   logic [LaneW:0]   mempl_cnt;
 
+  // All QPs have a slot, the low bits of their QPN: what the requester hands out comes back at once. QPs that wait for a place in the
+  // rotation do so in a list, each once.
+  logic             exp_valid, exp_ready, leave_valid, turn_valid, turn_ready, turn_put;
+  qpn_t             exp_qpn;
+  qp_idx_t          leave_qp, turn_qp;
+  logic [NumQp-1:0] turn_listed_q;
+  // one that comes back in the cycle in which it is handed out had no effect there
+  assign turn_put = leave_valid && (!turn_listed_q[leave_qp] || (turn_valid && turn_ready && turn_qp == leave_qp));
+  // verilator lint_off PINCONNECTEMPTY
+  rnic_fifo #(.Width(QpIdxW), .Depth(NumQp)) u_turns (
+    .clk_i, .rst_ni(core_rst_n), .in_valid_i(turn_put), .in_ready_o(), .in_data_i(leave_qp),
+    .out_valid_o(turn_valid), .out_ready_i(turn_ready), .out_data_o(turn_qp), .level_o());
+  // verilator lint_on PINCONNECTEMPTY
+  always_ff @(posedge clk_i) begin
+    if (!core_rst_n) begin
+      turn_listed_q <= '0;
+    end else begin
+      if (turn_valid && turn_ready) turn_listed_q[turn_qp] <= 1'b0;
+      if (turn_put) turn_listed_q[leave_qp] <= 1'b1;
+    end
+  end
+
+  // a doorbell of a QPN that there is none of is refused here
+  logic sq_db_known, ev_sq_no_qp_q, ev_sq_no_push_q;
+  assign sq_db_known = qpn_in_range(db_sq.qpn);
+  always_ff @(posedge clk_i) begin
+    if (!core_rst_n) begin
+      ev_sq_no_qp_q <= 1'b0;
+      ev_sq_no_push_q <= 1'b0;
+    end else begin
+      ev_sq_no_qp_q <= db_valid && db_is_sq && sq_db_ready && !sq_db_known;
+      ev_sq_no_push_q <= db_valid && db_is_sq && sq_db_ready && !sq_db_known && db_sq.pushed;
+    end
+  end
+
   // verilator lint_off PINCONNECTEMPTY
   // the ports of the QP cache are not connected yet (docs/qp-cache.md)
   requester #(.DataW(DataW), .ClkPs(ClkPs)) u_requester (
-    .probe_qp_i('0), .busy_o(), .stuck_o(),
-    .ctx_valid_i(1'b0), .ctx_ready_o(), .ctx_load_i(1'b0), .ctx_what_i(requester_pkg::KeepState), .ctx_qp_i('0), .ctx_at_i('0), .ctx_i('0),
+    .probe_qp_i('0), .busy_o(),
+    .ctx_valid_i(1'b0), .ctx_ready_o(), .ctx_load_i(1'b0), .ctx_what_i(requester_pkg::KeepState), .ctx_qp_i('0), .ctx_at_i('0), .ctx_qpn_i('0), .ctx_i('0),
     .ctx_flight_i('0), .ctx_entry_i('0), .ctx_rsp_valid_o(), .ctx_o(), .ctx_flight_o(), .ctx_entry_o(),
     .clk_i, .rst_ni(core_rst_n), .time_i,
     .window_i(reg2hw.tx_ctrl.window), .req_interval_i(reg2hw.ack_ctrl.req_interval),
     .quantum_log_i(reg2hw.tx_ctrl.quantum_log),
-    .db_valid_i(db_valid && db_is_sq), .db_ready_o(sq_db_ready),
-    .db_qpn_i(db_sq.qpn), .db_pi_i(db_sq.pi), .db_pushed_i(db_sq.pushed), .db_page_i(db_page),
+    .list_busy_i(turn_valid), .exp_valid_o(exp_valid), .exp_ready_i(exp_ready), .exp_qpn_o(exp_qpn),
+    .tmr_valid_i(exp_valid), .tmr_ready_o(exp_ready), .tmr_qp_i(qpn_to_idx(24'(exp_qpn))),
+    .leave_valid_o(leave_valid), .leave_ready_i(1'b1), .leave_qp_o(leave_qp),
+    .turn_valid_i(turn_valid), .turn_ready_o(turn_ready), .turn_qp_i(turn_qp),
+    .db_valid_i(db_valid && db_is_sq && sq_db_known), .db_ready_o(sq_db_ready),
+    .db_qp_i(qpn_to_idx(db_sq.qpn)), .db_qpn_low_i(db_sq.qpn[7:0]), .db_pi_i(db_sq.pi), .db_pushed_i(db_sq.pushed), .db_page_i(db_page),
     .push_valid_i(db_valid && db_is_push), .push_word_i(db_offset[6:3]), .push_data_i(db_data),
     .ackrx_valid_i(reqack_valid), .ackrx_ready_o(reqack_ready), .ackrx_i(reqack),
     .err_valid_i(txerr_valid && !txerr.response), .err_ready_o(reqerr_ready), .err_i(txerr),
@@ -958,7 +997,7 @@ module rnic_core
     .ev_frame_valid_i(ev_frame_valid), .ev_frame_len_i(ev_frame_len),
     .ev_frame_kind_i(ev_frame_kind), .ev_abort_i(ev_abort),
     .ev_stall_mac_i(ev_stall_mac), .ev_stall_read_i(ev_stall_read),
-    .ev_wqe_i(ev_wqe), .ev_push_i(ev_push), .ev_push_unused_i(ev_push_unused), .ev_ack_i(ev_ack), .ev_nak_i(ev_nak), .ev_ghost_i(ev_ghost),
+    .ev_wqe_i(ev_wqe), .ev_push_i(ev_push), .ev_push_unused_i(ev_push_unused + 2'(ev_sq_no_push_q)), .ev_ack_i(ev_ack), .ev_nak_i(ev_nak), .ev_ghost_i(ev_ghost),
     .ev_credit_i(ev_credit), .ev_credit_update_i(ev_credit_update), .ev_window_i(ev_window), .ev_timeout_i(ev_timeout), .ev_nak_seq_i(ev_nak_seq),
     .ev_rnr_i(ev_rnr), .ev_again_i(ev_again), .ev_tx_read_i(ev_tx_read), .ev_tx_atomic_i(ev_tx_atomic),
     .ev_implied_i(ev_implied), .ev_dup_rsp_i(ev_dup_rsp), .ev_ghost_rsp_i(ev_ghost_rsp),
@@ -969,7 +1008,7 @@ module rnic_core
     .ev_eqe_i(ev_eqe), .ev_eqe_lost_i(ev_eqe_lost),
     .ev_srq_limit_i(srq_lim_valid && srq_lim_ready), .ev_last_wqe_i(last_valid && last_ready && !last_drained),
     .ev_cmd_i(ev_cmd), .ev_cmd_error_i(ev_cmd_error), .ev_qp_fatal_i(ev_qp_fatal),
-    .ev_bad_db_i({ev_db_refused, ev_sq_bad_db, ev_rq_bad_db, ev_cq_bad_db, ev_eq_bad_db}),
+    .ev_bad_db_i({ev_db_refused, ev_sq_bad_db || ev_sq_no_qp_q, ev_rq_bad_db, ev_cq_bad_db, ev_eq_bad_db}),
     .ev_mr_i(ev_mr),
     .ev_axi_rd_err_i({ev_at_rd_err, ev_cmd_rd_err, ev_wqe_axi_err, ev_rq_axi_err, ev_pl_axi_err}),
     .ev_axi_wr_err_i({ev_at_wr_err, ev_cmd_wr_err, ev_cqe_axi_err, ev_eqe_axi_err, ev_wr_axi_err}),

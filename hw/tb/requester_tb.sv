@@ -13,7 +13,9 @@
 // WQEs, good ones, and others that would be noticed if they were used: torn, stale, of another QP or page, of the wrong size, behind
 // WQEs that wait. QPs are stopped (SQD) and go on at random times: nothing is begun meanwhile, and the event comes once, behind the
 // completions of all that was. QPs change
-// their slots under traffic: what is kept of one that has nothing under way is read out, overwritten, and loaded into another slot.
+// their slots under traffic, losses, and failures, also while their timers run: what is kept of one that has nothing under way is read out,
+// overwritten, and after some time loaded into another slot. Timers that expire and turns that are handed out wait in a list of QPs, where
+// some overtake others, and come back when their QP has a slot; that list is busy at random.
 
 module requester_tb
   import rnic_pkg::*;
@@ -38,7 +40,8 @@ module requester_tb
   logic [7:0] req_interval = 4;
   logic [3:0] quantum_log = 10;
   logic db_valid = 0, db_ready;
-  logic [23:0] db_qpn = 0;
+  qp_idx_t db_qp = 0;
+  logic [7:0] db_qpn_low = 0;
   logic [15:0] db_pi = 0;
   logic db_pushed = 0, push_valid = 0, ev_push;
   db_page_t db_page = 0;
@@ -96,17 +99,20 @@ module requester_tb
   int chg_wait = 0, bar_wait = 0, n_change = 0, n_barrier = 0;
 
   qp_idx_t probe_qp = '0, ctx_qp = '0;
-  logic slot_busy, slot_stuck, ctx_valid = 0, ctx_ready, ctx_load = 0, ctx_rsp_valid;
+  qpn_t ctx_qpn = '0, exp_qpn;
+  logic list_busy = 0, exp_valid, exp_ready = 0, tmr_valid = 0, tmr_ready, leave_valid, leave_ready = 0, turn_valid = 0, turn_ready;
+  qp_idx_t tmr_qp = '0, leave_qp, turn_qp = '0;
+  logic slot_busy, ctx_valid = 0, ctx_ready, ctx_load = 0, ctx_rsp_valid;
   keep_e ctx_what = KeepState;
   logic [LogInflight-1:0] ctx_at = '0;
   req_keep_t ctx_keep = '0, got_keep;
   flight_t ctx_flight = '0, got_flight;
   rd_entry_t ctx_entry = '0, got_entry;
 
-  requester #(.DataW(DataW)) dut (
+  requester #(.DataW(DataW), .TimerW(DataW == 64 ? 10 : 16), .RotMax(DataW == 64 ? 4 : 2)) dut (
     .clk_i(clk), .rst_ni(rst_n), .time_i(tim), .window_i(window), .req_interval_i(req_interval),
     .quantum_log_i(quantum_log),
-    .db_valid_i(db_valid), .db_ready_o(db_ready), .db_qpn_i(db_qpn), .db_pi_i(db_pi),
+    .db_valid_i(db_valid), .db_ready_o(db_ready), .db_qp_i(db_qp), .db_qpn_low_i(db_qpn_low), .db_pi_i(db_pi),
     .db_pushed_i(db_pushed), .db_page_i(db_page),
     .push_valid_i(push_valid), .push_word_i(push_word), .push_data_i(push_data),
     .ev_push_o(ev_push), .ev_push_unused_o(ev_push_unused),
@@ -133,9 +139,11 @@ module requester_tb
     .bar_valid_o(bar_valid), .bar_ready_i(1'b1), .bar_done_i(bar_done),
     .adm_valid_i(adm_valid), .adm_ready_o(adm_ready), .adm_i(adm),
     .adm_rsp_valid_o(adm_rsp_valid), .adm_rsp_o(adm_rsp),
-    .probe_qp_i(probe_qp), .busy_o(slot_busy), .stuck_o(slot_stuck),
+    .probe_qp_i(probe_qp), .busy_o(slot_busy), .list_busy_i(list_busy),
+    .exp_valid_o(exp_valid), .exp_ready_i(exp_ready), .exp_qpn_o(exp_qpn), .tmr_valid_i(tmr_valid), .tmr_ready_o(tmr_ready), .tmr_qp_i(tmr_qp),
+    .leave_valid_o(leave_valid), .leave_ready_i(leave_ready), .leave_qp_o(leave_qp), .turn_valid_i(turn_valid), .turn_ready_o(turn_ready), .turn_qp_i(turn_qp),
     .ctx_valid_i(ctx_valid), .ctx_ready_o(ctx_ready), .ctx_load_i(ctx_load), .ctx_what_i(ctx_what), .ctx_qp_i(ctx_qp), .ctx_at_i(ctx_at),
-    .ctx_i(ctx_keep), .ctx_flight_i(ctx_flight), .ctx_entry_i(ctx_entry),
+    .ctx_qpn_i(ctx_qpn), .ctx_i(ctx_keep), .ctx_flight_i(ctx_flight), .ctx_entry_i(ctx_entry),
     .ctx_rsp_valid_o(ctx_rsp_valid), .ctx_o(got_keep), .ctx_flight_o(got_flight), .ctx_entry_o(got_entry),
     .drain_i(drain), .drain_done_o(drain_done),
     .ev_wqe_o(ev_wqe), .ev_bad_db_o(ev_bad_db), .ev_ack_o(ev_ack), .ev_nak_o(ev_nak),
@@ -277,6 +285,9 @@ module requester_tb
   function automatic int mtu_of(int q);
     return qp_tab[qidx[q]].qp_type == QpTypeRaw ? 4096 : 128 << qp_tab[qidx[q]].path_mtu;
   endfunction
+  function automatic logic [23:0] qpn_of(int q);
+    return idx_to_qpn(qp_idx_t'(q * 23));
+  endfunction
   function automatic int stride_of(int q);
     return qp_tab[qidx[q]].sq_stride128 ? 128 : 64;
   endfunction
@@ -326,7 +337,7 @@ module requester_tb
     w.signaled = signaled;
     w.solicited = chance(30);
     w.index = r_pi[q];
-    w.qpn_low = 8'(idx_to_qpn(qidx[q]));
+    w.qpn_low = 8'(qpn_of(q));
     w.num_sge = 8'(nsge);
     w.remote_addr = {$urandom(), $urandom()};
     if (w.opcode > WqeOpcodeRdmaRead) w.remote_addr[2:0] = bad == BadAtomicAlign ? 3'(rnd(1, 7)) : 3'd0;
@@ -562,7 +573,7 @@ module requester_tb
     page = db_page_t'(rnd(0, 2));
     line = (qp_tab[qidx[q]].sq_addr + 64'(((int'(r_pi[q]) + size_of(q) - 1) % size_of(q)) * stride_of(q))) >> 6;
     if (!chance(push_pct) || !mem.exists(line) || (stride_of(q) == 128 && !mem.exists(line + 1))) begin
-      ring(idx_to_qpn(qidx[q]), r_pi[q], 0, page);
+      ring(qpn_of(q), r_pi[q], 0, page);
       r_rung[q] = r_pi[q];
       return;
     end
@@ -604,7 +615,7 @@ module requester_tb
       end
     endcase
     n_bells++;
-    ring(idx_to_qpn(qidx[q]), r_pi[q], 1, page);
+    ring(qpn_of(q), r_pi[q], 1, page);
     r_rung[q] = r_pi[q];
   endtask
 
@@ -613,6 +624,7 @@ module requester_tb
   reply_t acks[$], errs[$], flushes[$];
   localparam logic [7:0] Response = 8'hff;  // in `syn`: not an acknowledge
   reply_t rx_q;
+  longint rx_end = 0;                  // it came in this cycle
   int rx_step = 0, sn_made;
   psn_t sn_psn;
   bit sn_pkt;
@@ -854,10 +866,10 @@ module requester_tb
     if (check_window && psn_ge(pkt.psn, w_base) && 24'(pkt.psn - w_base) >= 24'(window)) $fatal(1, "QP %0d: window passed", q);
     if (pkt.psn == r_una[q]) begin
       n_una[q]++;
-      // a timeout is never early, and late by the scan and the way from memory only
+      // a timeout is never early, and late by its tick, the way through the list, turns of others, and the way from memory only
       if (black[q] && n_una[q] > 1) begin
         if (tim - una_time[q] < (64'd1024 << qp_tab[pkt.qp].timeout)) $fatal(1, "QP %0d: timer early", q);
-        if (tim - una_time[q] > (64'd1024 << qp_tab[pkt.qp].timeout) + 512 + 2500) $fatal(1, "QP %0d: timer %0d cycles late", q, tim - una_time[q] - (64'd1024 << qp_tab[pkt.qp].timeout));
+        if (tim - una_time[q] > (64'd1024 << qp_tab[pkt.qp].timeout) + 512 + 5000) $fatal(1, "QP %0d: timer %0d cycles late", q, tim - una_time[q] - (64'd1024 << qp_tab[pkt.qp].timeout));
       end
       una_time[q] = tim;
     end
@@ -1173,7 +1185,12 @@ module requester_tb
     tim <= tim + 1;
     if (verbose && cyc % 5000 == 0) $display("cycle %0d: %0d packets, %0d CQEs", cyc, n_pkt, n_cqe);
     if (rst_n) begin
-      if (cyc - last_progress > 200000) $fatal(1, "nothing moves any more");
+      if (cyc - last_progress > 200000) begin
+        $display("move %0d of QP %0d in slot %0d: busy %b (%b %b %b %b) probe %0d, home %b", mv, mv_q, mv_from, slot_busy, dut.sched_busy, dut.seg_busy, dut.cpl_busy, dut.tkt_busy, probe_qp, all_home());
+        for (int q = 0; q < nq; q++) $display("QP %0d: slot %0d state %0d queued %b flush %b", q, qidx[q], qp_tab[qidx[q]].state, dut.u_scheduler.queued_q[qidx[q]], dut.u_completer.flush_pending_q[qidx[q]]);
+        $display("own %b any %b settle %b audit %b setup %b", adm_own, adm_any, settle_go, audit_go, setup_go);
+        $fatal(1, "nothing moves any more");
+      end
       // events
       if (ev_window) n_window++;
       if (ev_credit) n_starved++;
@@ -1190,7 +1207,7 @@ module requester_tb
       if (ev_atomic) n_atomic++;
       // nothing but timers: go to the next one
       if (jump_ok && idle && wake_valid && wake != '1 && wake > tim && !db_valid && bells.size() == 0 && !ackrx_valid &&
-          acks.size() == 0 && rx_step == 0 && flushes.size() == 0 && errs.size() == 0 && !post_go && !adm_valid) begin
+          acks.size() == 0 && rx_step == 0 && flushes.size() == 0 && errs.size() == 0 && !post_go && !adm_valid && list_empty()) begin
         tim <= chance(50) ? wake : wake - 64'(rnd(0, int'(wake - tim > 1000 ? 1000 : wake - tim - 1)));
         n_jump++;
       end
@@ -1201,14 +1218,15 @@ module requester_tb
       // doorbells
       if (db_valid && db_ready) db_valid <= 0;
       push_valid <= 0;
-      if ((!db_valid || db_ready) && bells.size() > 0 && (calm || chance(50)) && !(in_move(qp_idx_t'(bells[0].qpn)) && !bells[0].is_word)) begin
+      if ((!db_valid || db_ready) && bells.size() > 0 && (calm || chance(50)) && !(in_move(slot_of(bells[0].qpn)) && !bells[0].is_word)) begin
         db_valid <= !bells[0].is_word;
         push_valid <= bells[0].is_word;
         db_pushed <= bells[0].pushed;
         db_page <= bells[0].page;
         push_word <= bells[0].word;
         push_data <= bells[0].data;
-        db_qpn <= bells[0].qpn;
+        db_qp <= slot_of(bells[0].qpn);
+        db_qpn_low <= bells[0].qpn[7:0];
         db_pi <= bells[0].pi;
         void'(bells.pop_front());
       end
@@ -1344,6 +1362,7 @@ module requester_tb
       end
       else if (rx_step == 2 && (!ackrx_valid || ackrx_ready)) begin
         rx_step = 0;
+        rx_end = cyc;
         receive_side();
       end else if (rx_step == 0 && acks.size() > 0) begin
         automatic int pick = -1;
@@ -1444,11 +1463,97 @@ module requester_tb
         adm <= '{op: QpStateQuery, qp: qidx[q_asked], psn: '0, notify: 1'b0};
       end
       move_slots();
+      serve();
     end
   end
 
+  // ---- the list of QPs to which something happened, each once: in it they need no slot ----------------------------------
+  int l_q[$];
+  bit l_tmr[NQ], l_turn[NQ], l_away[NQ];
+  qp_idx_t l_slot[NQ];                 // when the timer expired
+  longint l_due[NQ];
+  int l_busy = 0, l_stop = 0, busy_pct = 1, list_lat = 20;
+  int n_exp = 0, n_exp_away = 0, n_exp_back = 0, n_exp_moved = 0, n_over_arm = 0, n_over_stop = 0, n_leave = 0, n_leave_full = 0, n_leave_busy = 0,
+      n_turn_none = 0, n_turn_wait = 0, n_room = 0;
+  function automatic bit list_empty();
+    return l_q.size() == 0 && !exp_valid && !tmr_valid && !leave_valid && !turn_valid;
+  endfunction
+  function automatic qp_idx_t slot_of(logic [23:0] qpn);
+    for (int q = 0; q < NQ; q++) if (qpn_of(q) == qpn) return qidx[q];
+    return qp_idx_t'(qpn);
+  endfunction
+  task automatic enlist(int q);
+    if (l_tmr[q] || l_turn[q]) return;
+    l_q.push_back(q);
+    l_due[q] = cyc + (calm ? 0 : moves && chance(30) ? rnd(0, 3000) : rnd(0, list_lat));
+  endtask
+  task automatic serve;
+    int q, i;
+    // corners
+    if (dut.u_completer.job_take && int'(dut.u_completer.job_q.kind) == 4 && dut.u_completer.live && !dut.fired) begin
+      if (dut.u_retry.armed) n_over_arm++;
+      else n_over_stop++;
+    end
+    if (dut.u_scheduler.want && !dut.u_scheduler.push) begin
+      if (!dut.u_scheduler.rot_ready) n_leave_full++;
+      else n_leave_busy++;
+    end
+    if (turn_valid && turn_ready && !dut.u_scheduler.want) n_turn_none++;
+    if (turn_valid && !dut.u_scheduler.rot_ready) n_turn_wait++;
+    if (!dut.room) n_room++;
+    // what is handed out
+    exp_ready <= calm || chance(60);
+    if (exp_valid && exp_ready) begin
+      q = -1;
+      for (i = 0; i < nq; i++) if (24'(exp_qpn) == qpn_of(i)) q = i;
+      if (q < 0) $fatal(1, "the timer of QPN %0d expires", exp_qpn);
+      n_exp++;
+      enlist(q);
+      l_tmr[q] = 1;
+      l_slot[q] = qidx[q];
+      l_away[q] = mv > 1 && in_move(qidx[q]);
+      if (l_away[q]) n_exp_away++;
+    end
+    if (l_stop > 0) l_stop--;
+    else if (!calm && chance(1)) l_stop = rnd(1, 60);
+    leave_ready <= calm || (l_stop == 0 && chance(70));
+    if (leave_valid && leave_ready) begin
+      q = qnum[leave_qp];
+      if (q < 0 || (mv > 1 && in_move(leave_qp))) $fatal(1, "slot %0d of nobody leaves", leave_qp);
+      n_leave++;
+      enlist(q);
+      l_turn[q] = 1;
+    end
+    // what comes back
+    if (tmr_ready) tmr_valid <= 0;
+    if (turn_ready) turn_valid <= 0;
+    if (l_q.size() > 0 && (!tmr_valid || tmr_ready) && (!turn_valid || turn_ready)) begin
+      i = calm ? 0 : rnd(0, l_q.size() > 3 ? 3 : l_q.size() - 1);
+      q = l_q[i];
+      if (l_due[q] <= cyc && !in_move(qidx[q])) begin
+        if (l_tmr[q]) begin
+          tmr_valid <= 1;
+          tmr_qp <= qidx[q];
+          if (l_away[q]) n_exp_back++;
+          if (l_slot[q] != qidx[q]) n_exp_moved++;
+        end
+        if (l_turn[q]) begin
+          turn_valid <= 1;
+          turn_qp <= qidx[q];
+        end
+        l_tmr[q] = 0;
+        l_turn[q] = 0;
+        l_q.delete(i);
+      end
+    end
+    if (l_busy > 0) l_busy--;
+    else if (!calm && chance(busy_pct)) l_busy = rnd(1, 100);
+    list_busy <= l_q.size() > 0 || l_busy > 0;
+  endtask
+
   // ---- slots: a QP that has nothing under way gets another one; what the bench has for it waits meanwhile -------------
   bit moves = 0;                       // else the QPs go home
+  int park_pct = 0, mv_park = 0;       // a QP stays away for some time
   int mv = 0, mv_q, mv_wait, mv_op, mv_flights, mv_reads, mv_ops, mv_at, n_moves = 0, n_mv_busy = 0, n_mv_flights = 0, n_mv_reads = 0;
   qp_idx_t mv_from, mv_to;
   req_keep_t mv_keep;
@@ -1463,7 +1568,6 @@ module requester_tb
   endfunction
   task automatic move_slots;
     bit garbage;
-    ring_t r;
     reply_t k;
     case (mv)
       0: if ((moves ? chance(20) : !all_home()) && !adm_own && !adm_any) begin
@@ -1480,8 +1584,8 @@ module requester_tb
       1: begin
         mv_wait++;
         if (mv_wait == 4) begin
-          if (slot_busy || slot_stuck || (db_valid && qp_idx_t'(db_qpn) == mv_from) || (ackrx_valid && ackrx.qp == mv_from) || (err_valid && err.qp == mv_from) ||
-              (flush_valid && flush_idx == mv_from) || (rx_step != 0 && rx_q.qp == mv_from) || rd_update_valid) begin
+          if (slot_busy || (db_valid && db_qp == mv_from) || (tmr_valid && tmr_qp == mv_from) || (turn_valid && turn_qp == mv_from) || (ackrx_valid && ackrx.qp == mv_from) || (err_valid && err.qp == mv_from) ||
+              (flush_valid && flush_idx == mv_from) || ((rx_step != 0 || rx_end == cyc) && rx_q.qp == mv_from) || rd_update_valid) begin
             mv = 0;
             n_mv_busy++;
           end else begin
@@ -1493,7 +1597,9 @@ module requester_tb
           end
         end
       end
-      2: begin
+      2: if (mv_park > 0) begin
+        mv_park--;
+      end else begin
         // first all is read, then overwritten, then loaded into the new slot
         mv_at = mv_op % mv_ops;
         garbage = mv_op / mv_ops == 1;
@@ -1502,6 +1608,7 @@ module requester_tb
         ctx_qp <= mv_op / mv_ops == 2 ? mv_to : mv_from;
         ctx_what <= mv_at == 0 ? KeepState : mv_at <= mv_flights ? KeepFlight : KeepRead;
         ctx_keep <= garbage ? ~mv_keep : mv_keep;
+        ctx_qpn <= garbage ? qpn_t'(rnd(0, 1023)) : qpn_t'(qpn_of(mv_q));
         if (mv_at > mv_flights) begin
           mv_at = (int'(mv_keep.rd.done) + mv_at - 1 - mv_flights) % MaxRdAtomic;
           ctx_entry <= garbage ? ~mv_entry[mv_at] : mv_entry[mv_at];
@@ -1519,7 +1626,9 @@ module requester_tb
       default: if (ctx_rsp_valid) begin
         if (mv_op == 0) begin
           mv_keep = got_keep;
-          mv_flights = int'(16'(got_keep.seg.max_next - got_keep.cpl.ci));
+          // a flush may have gone beyond what was sent
+          mv_flights = got_keep.cpl.err && 16'(got_keep.seg.max_next - got_keep.cpl.ci) >= 16'h8000 ? 0 :
+                       int'(16'(got_keep.seg.max_next - got_keep.cpl.ci));
           mv_reads = int'(rd_num_t'(got_keep.rd.made - got_keep.rd.done));
           if (mv_flights > (1 << LogInflight) - 1 || mv_reads > MaxRdAtomic) $fatal(1, "QP %0d: %0d messages in flight, %0d READs", mv_q, mv_flights, mv_reads);
           // the next one may have begun
@@ -1533,6 +1642,7 @@ module requester_tb
         end
         mv = 2;
         mv_op++;
+        if (mv_op == 2 * mv_ops && chance(park_pct)) mv_park = rnd(1, 3000);
         if (mv_op == 3 * mv_ops) begin
           mv = 0;
           n_moves++;
@@ -1541,11 +1651,6 @@ module requester_tb
           qnum[mv_to] = mv_q;
           qp_tab[mv_to] = qp_tab[mv_from];
           qp_tab[mv_from].state = QpNone;
-          for (int i = 0; i < bells.size(); i++) if (!bells[i].is_word && bells[i].qpn == idx_to_qpn(mv_from)) begin
-            r = bells[i];
-            r.qpn = idx_to_qpn(mv_to);
-            bells[i] = r;
-          end
           for (int i = 0; i < acks.size(); i++) if (acks[i].qp == mv_from) begin
             k = acks[i];
             k.qp = mv_to;
@@ -1565,7 +1670,13 @@ module requester_tb
       end
     endcase
   endtask
+  task automatic go_away;  // timers go on meanwhile
+    moves = 1;
+    park_pct = 30;
+  endtask
   task automatic go_home;
+    park_pct = 0;
+    list_lat = 20;
     moves = 0;
     while (!all_home()) @(posedge clk);
     push_pct = 60;
@@ -1644,7 +1755,7 @@ module requester_tb
     for (int i = 0; i < nq; i++) if (flow[i])
       $display("QP %0d: receives posted %0d used %0d open %b told none %b updates %b | c_sent %0d limit %0d | RTL used %0d limit %0d seg used %0d probe %b armed %b exp %b wait %b e_psn %h lastack %0d of %0d dead %b",
         i, k_posted[i], k_used[i], k_open[i], k_none[i], k_updates[i], c_sent[i], m_limit[i], dut.u_completer.used_mem[qidx[i]], dut.u_completer.limit_mem[qidx[i]],
-        dut.u_segmenter.send_mem[qidx[i]].used, dut.u_segmenter.send_mem[qidx[i]].probe, dut.u_retry.armed_q[qidx[i]], dut.u_retry.expired_q[qidx[i]], dut.u_retry.waiting_q[qidx[i]], e_psn[i], ack_time[i], tim, dead[i]);
+        dut.u_segmenter.send_mem[qidx[i]].used, dut.u_segmenter.send_mem[qidx[i]].probe, dut.u_retry.sent_mem[qidx[i]] ^ dut.u_retry.other_mem[qidx[i]], tim[8+:48] >= dut.u_retry.deadline_mem[qidx[i]], dut.u_retry.count_mem[qidx[i]].waiting, e_psn[i], ack_time[i], tim, dead[i]);
     for (int i = 0; i < nq; i++)
       $display("QP %0d: rung %0d sent %0d off %0d done %0d una %h psn %h | pi %0d fetch %0d gen %0d queued %b blocked %b next %0d off %0d psn %h una %h ci %0d err %b",
         i, r_rung[i], r_send[i], r_off[i], r_done[i], r_una[i], r_psn[i],
@@ -1701,7 +1812,7 @@ module requester_tb
   task automatic audit_body;
     int n;
     n = 0;
-    while (!idle || acks.size() > 0 || rx_step != 0 || flushes.size() > 0 || errs.size() > 0) begin
+    while (!idle || !list_empty() || acks.size() > 0 || rx_step != 0 || flushes.size() > 0 || errs.size() > 0) begin
       @(posedge clk);
       n++;
       if (n > 20000) $fatal(1, "not idle");
@@ -1849,7 +1960,6 @@ module requester_tb
     setup_all(3);
     traffic(100, 0);
     moves = 1;
-    push_pct = 0;
     setup_all(3);
     ack_lat_min = 300; ack_lat_max = 900;
     traffic(100, 0);
@@ -1981,6 +2091,7 @@ module requester_tb
   task automatic phase_3_body;
     int rnr0, probe0;
     calm = 0; noisy = 1; window = 64; req_interval = 4; quantum_log = 11; rd_lat_min = 20; ack_lat_min = 20; ack_lat_max = 300;
+    go_away();
     for (int round = 0; round < 6 * one; round++) begin
       jump_ok = round > 1;
       flow_default = 1;
@@ -2040,12 +2151,14 @@ module requester_tb
     flow_default = 0;
     rd_default = 0;
     jump_ok = 1;
+    go_home();
     if (n_starved < 500 || n_update < 300 || n_probe < 50 || n_limited < 100 || n_first_only < 20 || n_no_recv < 30) $fatal(1, "corners: credits");
     for (int q = 0; q < nq; q++) setup(q, 3'(rnd(1, 5)), 1'(q), 4'd4);
   endtask
 
   task automatic phase_2_body;
     jump_ok = 1;
+    go_away();
     calm = 0; noisy = 1; window = 64; req_interval = 4; quantum_log = 11; rd_lat_min = 20; ack_lat_min = 20; ack_lat_max = 300;
     for (int round = 0; round < 4 * one; round++) begin
       rd_default = round == 0 ? 30 : 60;
@@ -2064,6 +2177,7 @@ module requester_tb
       $display("loss with READs %0d: %0d again, %0d set back, %0d rest of a READ, %0d implied NAKs, %0d timeouts", round, n_again, n_rewind, n_part, n_implied, n_timeout);
       for (int q = 0; q < nq; q++) if (e_psn[q] != r_psn[q]) $fatal(1, "QP %0d: receiver at %h, sent %h", q, e_psn[q], r_psn[q]);
     end
+    go_home();
     if (n_part < 15 || n_implied < 50) $fatal(1, "corners: %0d rests, %0d implied", n_part, n_implied);
     rd_default = 0;
   endtask
@@ -2151,6 +2265,7 @@ module requester_tb
     jump_ok = 1;
     uc_pct = 0; ud_pct = 0; raw_pct = 0;
     n_sqd_again = 0;
+    go_away();
     for (int round = 0; round < 6 * one; round++) begin
       rd_default = 30 * (round % 2);
       flow_default = round > 3;  // the peer gives credits
@@ -2173,6 +2288,7 @@ module requester_tb
     end
     posting = 0;
     flow_default = 0;
+    go_home();
     $display("SQD with loss: %0d stops; told %0d, %0d packets again in SQD", n_stop, n_told, n_sqd_again);
     if (n_idle_stop < 50 || n_part_stop < 50 || n_not_told < 50 || n_told < 200 || n_sqd_fail < 5 || n_busy_query < 20 || n_quiet_query < 20 || n_sqd_again < 50)
       $fatal(1, "corners");
@@ -2211,7 +2327,6 @@ module requester_tb
     setup_all(3);
     traffic(150, 0);
     moves = 1;
-    push_pct = 0;
     setup_all(3);
     traffic(150, 0);
     window = 3;
@@ -2288,6 +2403,7 @@ module requester_tb
     if (n_axi_err < NQ) $fatal(1, "read errors %0d", n_axi_err);
 
     // NAKs, RNR, failed payload reads
+    moves = 1;
     for (int round = 0; round < 12 * one; round++) begin
       for (int q = 0; q < nq; q++) begin
         setup(q, 3'(rnd(1, 5)), 1'(q), 4'd6);
@@ -2306,6 +2422,7 @@ module requester_tb
       settle(-1);
       audit();
     end
+    go_home();
     if (n_nak < 30 || n_flush < 500) $fatal(1, "corners: NAK %0d flush %0d", n_nak, n_flush);
 
     // QP put into ERR from outside at any moment
@@ -2327,7 +2444,7 @@ module requester_tb
       end
       // unsignaled WQEs at the end that had been completed before have no CQE: wait for idleness instead
       repeat (50) @(posedge clk);
-      for (int i = 0; i < 20000 * one && !(idle && bells.size() == 0 && flushes.size() == 0 && acks.size() == 0); i++) @(posedge clk);
+      for (int i = 0; i < 20000 * one && !(idle && list_empty() && bells.size() == 0 && flushes.size() == 0 && acks.size() == 0); i++) @(posedge clk);
       for (int q = 0; q < nq; q++) begin
         while (r_done[q] != r_rung[q] && d_kind[q][int'(r_done[q]) % Ring] <= 1 && !d_signaled[q][int'(r_done[q]) % Ring]) r_done[q] = r_done[q] + 1;
         if (r_done[q] != r_rung[q]) $fatal(1, "QP %0d: WQE %0d neither completed nor flushed", q, r_done[q]);
@@ -2365,19 +2482,16 @@ module requester_tb
     // bad doorbells change nothing
     setup_all(4);
     base = n_bad_db;
-    ring(24'h000000, 16'd1, chance(50), 0);
-    ring(QpnBase + 24'(NumQp), 16'd1, chance(50), 0);
-    ring(24'hffffff, 16'd1, chance(50), 0);
     ring(QpnBase + 24'd1, 16'd1, chance(50), 0);  // does not exist
     qp_tab[qidx[0]].state = QpInit;
     qp_tab[qidx[1]].state = QpReset;
     qp_tab[qidx[2]].state = QpRtr;
-    for (int q = 0; q < 3 * one; q++) ring(idx_to_qpn(qidx[q]), 16'd1, chance(50), 0);
-    for (int q = 3; q < nq; q++) ring(idx_to_qpn(qidx[q]), 16'(size_of(q) + 1), chance(50), 0);
-    for (int q = 3; q < nq; q++) ring(idx_to_qpn(qidx[q]), 16'hffff, chance(50), 0);
+    for (int q = 0; q < 3 * one; q++) ring(qpn_of(q), 16'd1, chance(50), 0);
+    for (int q = 3; q < nq; q++) ring(qpn_of(q), 16'(size_of(q) + 1), chance(50), 0);
+    for (int q = 3; q < nq; q++) ring(qpn_of(q), 16'hffff, chance(50), 0);
     while (bells.size() > 0) @(posedge clk);
     repeat (200) @(posedge clk);
-    if (n_bad_db - base != 7 + 2 * (NQ - 3)) $fatal(1, "bad doorbells: %0d", n_bad_db - base);
+    if (n_bad_db - base != 4 + 2 * (NQ - 3)) $fatal(1, "bad doorbells: %0d", n_bad_db - base);
     for (int q = 0; q < 3 * one; q++) qp_tab[qidx[q]].state = QpRts;
     audit();
     traffic(20, 0);
@@ -2603,6 +2717,7 @@ module requester_tb
     if (n_again != 0 || n_timeout != 0) $fatal(1, "%0d packets sent again without a reason, %0d timeouts", n_again, n_timeout);
     calm = 0; noisy = 1; window = 64; req_interval = 4; quantum_log = 11; rd_lat_min = 20; ack_lat_min = 20; ack_lat_max = 300;
     jump_ok = 1;
+    go_away();
     for (int round = 0; round < 4 * one; round++) begin
       base = n_pkt;
       for (int q = 0; q < nq; q++) begin
@@ -2617,17 +2732,21 @@ module requester_tb
       if (round == 3) begin
         ack_lat_min = 1000; ack_lat_max = 6000;
       end
+      list_lat = round % 2 == 0 ? 20 : 1000;
       traffic(round == 0 ? 100 : 40, 0);
       $display("loss %0d: %0d packets, %0d again, %0d set back, %0d forward; %0d timeouts, %0d NAKs, %0d RNRs, %0d jumps",
         round, n_pkt - base, n_again, n_rewind, n_late, n_timeout, n_nak_seq, n_rnr, n_jump);
       for (int q = 0; q < nq; q++) if (e_psn[q] != r_psn[q]) $fatal(1, "QP %0d: receiver at %h, sent %h", q, e_psn[q], r_psn[q]);
     end
     ack_lat_min = 20; ack_lat_max = 300;
+    go_home();
     if (n_again < 500 || n_timeout < 50 || n_nak_seq < 50 || n_rnr < 10 || n_late == 0 || n_inl < 100)
       $fatal(1, "corners: again %0d timeout %0d NAK %0d RNR %0d late %0d inline %0d", n_again, n_timeout, n_nak_seq, n_rnr, n_late, n_inl);
 
     // silence: retry_cnt + 1 transmissions, each not before the timeout and soon after it, then the oldest WQE fails
     noisy = 0;
+    list_lat = 5;
+    busy_pct = 0;
     for (int round = 0; round < 3 * one; round++) begin
       for (int q = 0; q < nq; q++) begin
         setup(q, 3'(rnd(1, 5)), 1'(q), 4'd4);
@@ -2651,6 +2770,9 @@ module requester_tb
         if (qp_tab[qidx[q]].state != QpErr) $fatal(1, "QP %0d not in ERR", q);
       end
     end
+
+    list_lat = 20;
+    busy_pct = 1;
 
     // RNR: rnr_retry + 1 transmissions, then failure; 7 goes on for ever; every code's time is kept. The sequence NAK
     // for the packets behind the refused one does not count, with retry_cnt 0 it would be fatal.
@@ -2686,6 +2808,7 @@ module requester_tb
       for (int i = 0; i < 10 * one; i++) post_random(q, 0, i == 9);
       bell(q);
     end
+    go_away();
     repeat (6000) @(posedge clk);
     for (int q = 0; q < nq; q++) begin
       if (q % 3 == 1) begin
@@ -2710,6 +2833,7 @@ module requester_tb
     settle(-1);
     repeat (10000) @(posedge clk);
     if (wake != '1 || !wake_valid) $fatal(1, "a timer runs though nothing is outstanding");
+    go_home();
 
     // payloads that cannot be read, while packets before them are lost: what is before them completes first
     base = 0;
@@ -2742,6 +2866,10 @@ module requester_tb
 
     $display("pushes: %0d of %0d doorbells with one used", n_push, n_bells);
     if (n_push < 200 || n_unused < 500) $fatal(1, "corners: %0d pushes used, %0d not", n_push, n_unused);
+    $display("list: %0d timers expired, %0d while away (%0d came back, %0d to another slot), overtaken by a start %0d, by a stop %0d; %0d turns left: %0d rotation full, %0d behind others; %0d turns not needed, waited %0d cycles; no room %0d cycles",
+      n_exp, n_exp_away, n_exp_back, n_exp_moved, n_over_arm, n_over_stop, n_leave, n_leave_full, n_leave_busy, n_turn_none, n_turn_wait, n_room);
+    if (n_exp < 1000 || n_exp_back < 30 || n_exp_moved < 50 || n_over_arm < 15 || n_over_stop < 10 || n_leave_full < 100 || n_leave_busy < 1000 ||
+        n_turn_none < 100 || n_turn_wait < 100 || n_room < 100) $fatal(1, "corners: list");
     $display("PASS %0d moves with %0d messages in flight and %0d READs (%0d times busy), %0d packets, %0d CQEs (%0d flushed), %0d ACKs, %0d NAKs, %0d UC packets, %0d UD, %0d cycles", n_moves, n_mv_flights, n_mv_reads, n_mv_busy, n_pkt, n_cqe, n_flush, n_ack, n_nak, n_uc - n_ud, n_ud, cyc);
     $finish;
   end

@@ -17,12 +17,14 @@
 // 16 for 65536. Nothing but L depends on the number of timers. now_i never goes back and may jump.
 //
 // Throughput: one set per cycle. Latency: set to next L + 2 cycles. Back-pressure: none for set, which goes before fire;
-// fire waits for fire_ready_i. After reset all timers are stopped, which takes Num cycles; meanwhile nothing is taken.
+// fire waits for fire_ready_i. After reset all timers are stopped; meanwhile nothing is taken. The memories are cleared side by side, in banks of
+// Bank words: that takes min(Num / 2, Bank) cycles.
 
 module timer_tree #(
   parameter int unsigned Num = 256,       // a power of two
   parameter int unsigned TickW = 48,
   parameter int unsigned LogTrees = 2,    // 1 to log2(Num) - 1
+  parameter int unsigned Bank = 4096,     // words, a power of two, 2 or more
   localparam int unsigned IdxW = $clog2(Num)
 ) (
   input  logic             clk_i,
@@ -44,6 +46,7 @@ module timer_tree #(
   localparam int unsigned Levels = IdxW - LogTrees;
   localparam int unsigned Trees = 1 << LogTrees;
   localparam int unsigned LeafW = 1 + TickW;     // runs, deadline: bit 0 and above
+  localparam int unsigned SweepW = IdxW - 1 < $clog2(Bank) ? IdxW - 1 : $clog2(Bank);
 
   // a place: the number with the bits of the tree at the top
   function automatic logic [IdxW-1:0] place(input logic [IdxW-1:0] idx);
@@ -51,7 +54,7 @@ module timer_tree #(
   endfunction
 
   // ---- what enters -------------------------------------------------------------------------------
-  logic [IdxW:0] sweep_q;         // after reset; the top bit says done
+  logic [SweepW:0] sweep_q;       // after reset; the top bit says done
   logic sweeping, test, in_valid;
   logic [IdxW-1:0] in_place;
   logic [LeafW-1:0] in_leaf;
@@ -63,7 +66,7 @@ module timer_tree #(
   logic [LogTrees-1:0] tree;      // the one to be tested
   logic [Levels-1:0] whose;
 
-  assign sweeping = !sweep_q[IdxW];
+  assign sweeping = !sweep_q[SweepW];
   assign ready_o = !sweeping;
   always_comb begin
     tree = '0;
@@ -74,9 +77,9 @@ module timer_tree #(
     whose = root_q[tree][LeafW+:Levels];
   end
   assign test = due != '0 && fire_ready_i && !set_valid_i && !sweeping;
-  assign in_valid = sweeping || set_valid_i || test;
-  assign in_place = sweeping ? sweep_q[IdxW-1:0] : set_valid_i ? place(set_idx_i) : {tree, whose};
-  assign in_leaf = {set_deadline_i, set_on_i && !sweeping};
+  assign in_valid = (set_valid_i && !sweeping) || test;
+  assign in_place = set_valid_i ? place(set_idx_i) : {tree, whose};
+  assign in_leaf = {set_deadline_i, set_on_i};
 
   // ---- the levels --------------------------------------------------------------------------------
   logic [Levels:0] v;                     // an operation is in this level; the last one: it has reached the root
@@ -128,8 +131,22 @@ module timer_tree #(
       assign raddr = at[k-1][IdxW-1:k+1];
       assign child = val[k][W-1:0];
     end
-    rnic_ram #(.Width(2 * W), .Depth(1 << AddrW)) u_ram (
-      .clk_i, .we_i(v[k]), .waddr_i(addr), .wdata_i(word_d), .re_i(re), .raddr_i(raddr), .rdata_o(rdata));
+    localparam int unsigned BankW = AddrW < SweepW ? AddrW : SweepW;
+    localparam int unsigned Banks = 1 << (AddrW - BankW);
+    logic [Banks-1:0][2*W-1:0] banks;
+    for (genvar b = 0; b < Banks; b++) begin : gen_bank
+      rnic_ram #(.Width(2 * W), .Depth(1 << BankW)) u_ram (
+        .clk_i, .we_i(sweeping || (v[k] && AddrW'(addr >> BankW) == AddrW'(b))),
+        .waddr_i(sweeping ? sweep_q[BankW-1:0] : addr[BankW-1:0]), .wdata_i(sweeping ? '0 : word_d),
+        .re_i(re), .raddr_i(raddr[BankW-1:0]), .rdata_o(banks[b]));
+    end
+    if (Banks > 1) begin : gen_banks
+      logic [AddrW-BankW-1:0] bank_q;
+      always_ff @(posedge clk_i) if (re) bank_q <= raddr[AddrW-1:BankW];
+      assign rdata = banks[bank_q];
+    end else begin : gen_one_bank
+      assign rdata = banks[0];
+    end
 
     assign addr = at[k][IdxW-1:k+1];
     assign right = at[k][k];

@@ -229,6 +229,8 @@ package requester_pkg;
     logic        notify;     // SQD: to be told when it is drained
   } cpl_keep_t;
   // retry_ctl
+  localparam int unsigned TickW = 48;
+  typedef logic [TickW-1:0] tick_t;  // of 256 cycles
   typedef struct packed {
     logic [2:0]  retry;      // restarts without progress
     logic [2:0]  rnr;
@@ -236,6 +238,8 @@ package requester_pkg;
   typedef struct packed {
     retry_count_t count;
     logic        waiting;    // for the RNR timer
+    logic        armed;      // its timer was started, and its expiry was not taken
+    tick_t       deadline;
   } retry_keep_t;
   // read_table
   typedef struct packed {

@@ -7,6 +7,7 @@ package rnic_pkg;
 
   // ---- sizes ---------------------------------------------------------------------------------
   localparam int unsigned NumQp = 256;
+  localparam int unsigned QpnW = 16;         // QPNs are below 2^QpnW
   localparam int unsigned NumCq = 256;
   localparam int unsigned LogMaxMr = 24;         // all that a key can name; host memory is the limit
   localparam int unsigned MrLogSets = 8;         // of the cache of memory regions
@@ -41,6 +42,7 @@ package rnic_pkg;
   localparam int unsigned BurstBeats = 64;       // longest AXI burst; bursts never cross 4 KiB
 
   typedef logic [QpIdxW-1:0] qp_idx_t;
+  typedef logic [QpnW-1:0] qpn_t;
   typedef logic [CqIdxW-1:0] cq_idx_t;
   typedef logic [LogMaxMr-1:0] mr_idx_t;
   typedef logic [EqIdxW-1:0] eq_idx_t;

@@ -55,9 +55,9 @@ module completer
   input  logic       kick_valid_i,       // segmenter: a WQE that needs no acknowledge
   output logic       kick_ready_o,
   input  qp_idx_t    kick_idx_i,
-  input  logic       exp_valid_i,        // retry_ctl: the timer of this QP expired
-  output logic       exp_ready_o,
-  input  qp_idx_t    exp_idx_i,
+  input  logic       tmr_valid_i,        // the timer of this QP expired, some time ago: fired_i says whether that still holds
+  output logic       tmr_ready_o,
+  input  qp_idx_t    tmr_idx_i,
   // QP read port
   output logic       qpc_req_valid_o,
   input  logic       qpc_req_ready_i,
@@ -104,6 +104,7 @@ module completer
   input  sent_t      sent_i,
   input  wqe_idx_t   pi_i,
   // retries: sync_o: nobody sends in this cycle; ask to act in it
+  input  logic       room_i,        // the scheduler can take a restart
   output logic       sync_o,
   output retry_ask_t ask_o,
   input  retry_act_t act_i,
@@ -233,15 +234,15 @@ module completer
   logic [4:0] job_timeout_q;
 
   assign pick_ready = !sel_valid_q || (qpc_req_valid_o && qpc_req_ready_i);
-  assign other_valid = err_valid_i || flush_any || exp_valid_i || check_q || kick_valid_i;
+  assign other_valid = err_valid_i || flush_any || tmr_valid_i || check_q || kick_valid_i;
   assign take_other = other_valid && (other_turn_q || !ackrx_valid_i);
   assign pick_valid = pick_ready && (other_valid || ackrx_valid_i);
   assign ackrx_ready_o = pick_ready && !take_other;
   assign err_ready_o = pick_ready && take_other;
   assign flush_pop = pick_ready && take_other && !err_valid_i && flush_any;
-  assign exp_ready_o = pick_ready && take_other && !err_valid_i && !flush_any;
-  assign check_pop = pick_ready && take_other && !err_valid_i && !flush_any && !exp_valid_i && check_q;
-  assign kick_ready_o = pick_ready && take_other && !err_valid_i && !flush_any && !exp_valid_i && !check_q;
+  assign tmr_ready_o = pick_ready && take_other && !err_valid_i && !flush_any;
+  assign check_pop = pick_ready && take_other && !err_valid_i && !flush_any && !tmr_valid_i && check_q;
+  assign kick_ready_o = pick_ready && take_other && !err_valid_i && !flush_any && !tmr_valid_i && !check_q;
   assign sqd_busy_o = check_q;
 
   always_comb begin
@@ -257,9 +258,9 @@ module completer
     end else if (flush_any) begin
       pick.kind = JobFlush;
       pick.qp = flush_head;
-    end else if (exp_valid_i) begin
+    end else if (tmr_valid_i) begin
       pick.kind = JobTimer;
-      pick.qp = exp_idx_i;
+      pick.qp = tmr_idx_i;
     end else begin
       pick.kind = JobKick;
       pick.qp = check_q ? check_qp_q : kick_idx_i;
@@ -457,7 +458,7 @@ module completer
   assign begun = ci != sent_i.max_next || una != sent_i.max_psn || una != base_mem[qp] || sent_i.changing;
   assign draining_o = begun;
   assign tell = state_q == RunSync && notify_q[qp] && !begun;
-  assign sync = state_q == RunSync && !halt && !wake_valid_q && (!tell || cqe_free);
+  assign sync = state_q == RunSync && !halt && room_i && !wake_valid_q && (!tell || cqe_free);
   assign ahead = ci_q - sent_i.next;
   // completed WQEs may be NOPs behind the last packet: the PSN alone does not tell
   assign behind = psn_gt(una, sent_i.psn) || (ahead != '0 && !ahead[15]);

@@ -7,6 +7,8 @@
 //                     '--- wake --- completer <--- messages in flight
 //                      restart        ^  ^ acknowledges, errors, flushes; CQEs leave here
 //                                     '- retry_ctl: timers, retry counts
+// What may happen to a QP that has no slot goes by way of a list outside (docs/qp-cache.md), by QPN: timers that expired (exp_*), which come
+// back as tmr_* when the QP has a slot, and turns to send (leave_*, back as turn_*).
 //
 // Loss recovery is go-back-N without a copy of what was sent: the completer sets the sending position back to
 // WQE ci and byte (una - its first PSN) * MTU, and ring and memory are read again.
@@ -18,6 +20,8 @@
 // Throughput: a single-packet WQE per 4 cycles at 512 bit; see the parts. Latency: doorbell to the WQE's read
 // request 3 cycles, if nobody waits in the rotation; WQE's last beat to packet 9 cycles. Back-pressure: every stream waits for its taker;
 // acknowledges wait only for the completer, which waits only for cqe_ready_i and qp_err_ready_i.
+// exp_*, leave_*: whoever takes them becomes ready by himself, whatever tmr_* and turn_* wait for.
+// After reset it takes doorbells and commands when the timers are cleared, some thousand cycles.
 // idle_o is 1 while nothing but timers runs; wake_valid_o with wake_o tells when the next may fire (retry_ctl).
 
 module requester
@@ -25,7 +29,9 @@ module requester
   import requester_pkg::*;
 #(
   parameter int unsigned DataW = 512,
-  parameter int unsigned ClkPs = 4000   // clock period in picoseconds
+  parameter int unsigned ClkPs = 4000,  // clock period in picoseconds
+  parameter int unsigned TimerW = QpnW, // bits of a QPN that tell timers apart
+  parameter int unsigned RotMax = 32    // QPs in the rotation
 ) (
   input  logic             clk_i,
   input  logic             rst_ni,
@@ -37,7 +43,8 @@ module requester
   // doorbells
   input  logic             db_valid_i,
   output logic             db_ready_o,
-  input  logic [23:0]      db_qpn_i,
+  input  qp_idx_t          db_qp_i,
+  input  logic [7:0]       db_qpn_low_i, // of its QPN, for a pushed WQE
   input  logic [15:0]      db_pi_i,
   input  logic             db_pushed_i,
   // page of the doorbell, or of a word for its push window, which is taken at once
@@ -128,13 +135,13 @@ module requester
   // and atomics; read or (ctx_load_i) written; ctx_rsp_valid_o ends it, and what was read is there in that cycle
   input  qp_idx_t          probe_qp_i,
   output logic             busy_o,         // something of probe_qp_i is under way
-  output logic             stuck_o,        // its timer runs
   input  logic             ctx_valid_i,
   output logic             ctx_ready_o,
   input  logic             ctx_load_i,
   input  keep_e            ctx_what_i,
   input  qp_idx_t          ctx_qp_i,
   input  logic [LogInflight-1:0] ctx_at_i, // of the message; READ: its number modulo MaxRdAtomic
+  input  qpn_t             ctx_qpn_i,      // with ctx_load_i and KeepState: whose slot it is now
   input  req_keep_t        ctx_i,
   input  flight_t          ctx_flight_i,
   input  rd_entry_t        ctx_entry_i,
@@ -166,6 +173,20 @@ module requester
   output rd_view_t         rd_view_o,
   input  logic             rd_update_valid_i,
   input  rd_update_t       rd_update_i,
+  // the list of QPs to which something happened: somebody is there; timers that expired, QPs that want a turn; from its head, with a slot
+  input  logic             list_busy_i,
+  output logic             exp_valid_o,
+  input  logic             exp_ready_i,
+  output qpn_t             exp_qpn_o,
+  input  logic             tmr_valid_i,
+  output logic             tmr_ready_o,
+  input  qp_idx_t          tmr_qp_i,
+  output logic             leave_valid_o,
+  input  logic             leave_ready_i,
+  output qp_idx_t          leave_qp_o,
+  input  logic             turn_valid_i,
+  output logic             turn_ready_o,
+  input  qp_idx_t          turn_qp_i,
   output logic             wake_valid_o,
   output logic [63:0]      wake_o,
   output logic             idle_o
@@ -183,11 +204,13 @@ module requester
   psn_t adm_psn, adm_una;
   logic adm_err;
 
-  assign swept = sweep_q[QpIdxW];
+  logic timers_ready, room;
+  assign swept = sweep_q[QpIdxW] && timers_ready;
   // a context is read or written in such a cycle too; an entry of the read table when no view is asked for
   logic ctx_q, ctx_load_q, ctx_fire, ctx_state, ctx_flight, ctx_read, load;
   keep_e ctx_what_q;
   qp_idx_t ctx_qp_q;
+  qpn_t ctx_qpn_q;
   logic [LogInflight-1:0] ctx_at_q;
   req_keep_t ctx_in_q, keep;
   flight_t ctx_flight_in_q;
@@ -212,6 +235,7 @@ module requester
       ctx_what_q <= ctx_what_i;
       ctx_qp_q <= ctx_qp_i;
       ctx_at_q <= ctx_at_i;
+      ctx_qpn_q <= ctx_qpn_i;
       ctx_in_q <= ctx_i;
       ctx_flight_in_q <= ctx_flight_i;
       ctx_entry_in_q <= ctx_entry_i;
@@ -219,7 +243,7 @@ module requester
     if (ctx_state) ctx_o <= keep;
   end
 
-  assign adm_ready_o = swept && !adm_q && !sqd_busy && !ctx_q;
+  assign adm_ready_o = swept && !adm_q && !sqd_busy && !ctx_q && room;
   assign hold = adm_q || !swept || ctx_q;
   assign init = !swept || (adm_q && adm_cmd_q.op == QpStateInit);
   assign resume = adm_q && adm_cmd_q.op == QpStateResume;
@@ -237,7 +261,7 @@ module requester
     end else begin
       if (init || resume || load) sqd_q[adm_qp] <= load && ctx_in_q.sqd;
       else if (adm_q && adm_cmd_q.op == QpStateDrain) sqd_q[adm_qp] <= 1'b1;
-      if (!swept) sweep_q <= sweep_q + 1'b1;
+      if (!sweep_q[QpIdxW]) sweep_q <= sweep_q + 1'b1;
       adm_q <= adm_valid_i && adm_ready_o;
       adm_rsp_valid_q <= adm_q;
     end
@@ -266,7 +290,7 @@ module requester
   sent_t cpl_sent;
   logic gen_seg_paused;
   logic [InlineBytes*8-1:0] msg_inline;
-  logic sync, off, fired, rst_valid, rst_pause, sent_valid, exp_valid, exp_ready;
+  logic sync, off, fired, rst_valid, rst_pause, sent_valid;
   retry_ask_t ask;
   retry_act_t act;
   wqe_idx_t rst_next;
@@ -280,7 +304,7 @@ module requester
   rd_entry_t rd_entry;
   psn_t rx_max_psn;
   psn_t rst_psn;
-  qp_idx_t sent_qp, exp_qp;
+  qp_idx_t sent_qp;
   logic [4:0] sent_timeout;
   turn_t seg_turn;
   logic others, size_we;
@@ -319,15 +343,15 @@ module requester
   wqe_push #(.DataW(DataW)) u_push (
     .clk_i, .rst_ni, .clear_i(init),
     .wr_valid_i(push_valid_i), .wr_page_i(db_page_i), .wr_word_i(push_word_i), .wr_data_i(push_data_i),
-    .db_valid_i(db_take), .db_page_i, .db_qpn_low_i(db_qpn_i[7:0]), .db_pi_i,
+    .db_valid_i(db_take), .db_page_i, .db_qpn_low_i, .db_pi_i,
     .db_hit_o(db_hit), .db_long_o(db_long),
     .rd_en_i(push_rd_en), .rd_page_i(push_free_page[1]), .rd_row_i(push_row), .rd_data_o(push_data),
     .free_valid_i(push_free), .free_page_i(push_free_page)
   );
 
-  tx_scheduler u_scheduler (
+  tx_scheduler #(.RotMax(RotMax)) u_scheduler (
     .clk_i, .rst_ni, .quantum_log_i,
-    .db_valid_i(db_valid_i && swept), .db_ready_o(db_ready), .db_qpn_i, .db_pi_i, .ev_bad_db_o,
+    .db_valid_i(db_valid_i && swept), .db_ready_o(db_ready), .db_qp_i, .db_pi_i, .ev_bad_db_o,
     .db_push_i(db_pushed_i && db_hit), .db_long_i(db_long), .db_page_i,
     .push_free_o(push_free[0]), .push_page_o(push_free_page[0]),
     .db_busy_o(db_busy),
@@ -335,7 +359,8 @@ module requester
     .qpa_req_valid_o, .qpa_req_ready_i, .qpa_req_idx_o, .qpa_rsp_valid_i, .qpa_rsp_i,
     .qpb_req_valid_o, .qpb_req_ready_i, .qpb_req_idx_o, .qpb_rsp_valid_i, .qpb_rsp_i,
     .hold_i(hold), .init_i(init), .resume_i(resume), .adm_qp_i(adm_qp), .adm_pi_o(adm_pi),
-    .load_i(load), .keep_i(ctx_in_q.sched), .keep_o(keep.sched), .probe_qp_i, .busy_o(sched_busy),
+    .load_i(load), .keep_i(ctx_in_q.sched), .keep_o(keep.sched), .probe_qp_i, .busy_o(sched_busy), .room_o(room),
+    .list_busy_i, .leave_valid_o, .leave_ready_i, .leave_qp_o, .turn_valid_i, .turn_ready_o, .turn_qp_i,
     .op_qp_o(op_qp), .op_ci_i(op_ci), .op_err_i(op_err),
     .stop_valid_i(stop_valid), .stop_ready_o(stop_ready), .stop_qp_i(seg_qp),
     .stop_next_i(stop_next), .stop_closed_i(stop_closed),
@@ -419,7 +444,7 @@ module requester
     .db_flush_valid_i(db_flush_valid), .db_flush_ready_o(db_flush_ready),
     .db_flush_idx_i(db_flush_idx),
     .kick_valid_i(kick_valid), .kick_ready_o(kick_ready), .kick_idx_i(seg_qp),
-    .exp_valid_i(exp_valid), .exp_ready_o(exp_ready), .exp_idx_i(exp_qp),
+    .tmr_valid_i, .tmr_ready_o, .tmr_idx_i(tmr_qp_i),
     .qpc_req_valid_o, .qpc_req_ready_i, .qpc_req_idx_o, .qpc_rsp_valid_i, .qpc_rsp_i,
     .hold_i(hold), .init_i(init), .adm_qp_i(adm_qp), .init_psn_i(init_psn),
     .adm_una_o(adm_una), .adm_ci_o(adm_ci), .adm_err_o(adm_err), .draining_o(draining),
@@ -432,7 +457,7 @@ module requester
     .seg_unlimited_o(seg_unlimited), .seg_limit_o(seg_limit), .rst_used_o(rst_used), .rst_probe_o(rst_probe),
     .sch_qp_i(op_qp), .sch_ci_o(op_ci), .sch_err_o(op_err),
     .qp_o(cpl_qp), .sent_i(cpl_sent), .pi_i(cpl_pi),
-    .sync_o(sync), .ask_o(ask), .act_i(act), .off_o(off), .fired_i(fired),
+    .room_i(room), .sync_o(sync), .ask_o(ask), .act_i(act), .off_o(off), .fired_i(fired),
     .rst_valid_o(rst_valid), .rst_next_o(rst_next), .rst_off_o(rst_off), .rst_psn_o(rst_psn),
     .rst_pause_o(rst_pause), .rst_rd_o(rst_rd),
     .rd_done_i(cpl_rd_done), .rd_pop_o(rd_pop), .rd_re_o(cpl_rd_re), .rd_num_o(cpl_rd_num),
@@ -445,14 +470,15 @@ module requester
     .jobs_o(jobs), .job_done_o(job_done), .idle_o(cpl_idle)
   );
 
-  retry_ctl #(.ClkPs(ClkPs)) u_retry (
-    .clk_i, .rst_ni, .time_i,
+  // after reset a slot belongs to the QPN that ends like its number
+  retry_ctl #(.ClkPs(ClkPs), .TimerW(TimerW)) u_retry (
+    .clk_i, .rst_ni, .time_i, .ready_o(timers_ready),
     .sent_valid_i(sent_valid), .sent_qp_i(sent_qp), .sent_timeout_i(sent_timeout),
-    .ask_valid_i(sync), .ask_qp_i(cpl_qp), .ask_i(ask), .act_o(act),
-    .off_valid_i(off || init), .off_qp_i(cpl_qp),
-    .load_i(load), .keep_i(ctx_in_q.retry), .keep_o(keep.retry), .probe_qp_i, .stuck_o,
-    .exp_valid_o(exp_valid), .exp_ready_i(exp_ready), .exp_qp_o(exp_qp),
-    .fired_qp_i(cpl_qp), .fired_o(fired),
+    .qp_i(cpl_qp), .ask_valid_i(sync), .ask_i(ask), .act_o(act),
+    .off_valid_i(off || (init && swept)),
+    .load_i(load || !swept), .load_qpn_i(swept ? ctx_qpn_q : QpnW'(idx_to_qpn(adm_qp))),
+    .keep_i(swept ? ctx_in_q.retry : '0), .keep_o(keep.retry), .fired_o(fired),
+    .exp_valid_o, .exp_ready_i, .exp_qpn_o,
     .wake_valid_o, .wake_o, .ev_timeout_o, .ev_nak_seq_o, .ev_rnr_o
   );
 
@@ -536,7 +562,7 @@ module requester
 
   assign idle_o = swept && !adm_q && !ctx_q && !adm_rsp_valid_q && !db_valid_i && !db_busy && sched_idle &&
                   tickets_q == '0 && !stop_valid && !again_valid && cpl_idle && !pkt_valid_o &&
-                  !frag_valid_o && !inl_valid_o && !exp_valid &&
+                  !frag_valid_o && !inl_valid_o && !exp_valid_o && !tmr_valid_i &&
                   !ackrx_valid_i && !err_valid_i && !flush_valid_i && !adm_valid_i;
 
 endmodule

@@ -14,52 +14,56 @@
 //   transport timer      restart, counted. 4.096 us * 2^timeout, timeout 0: none
 // `retry_cnt` and `rnr_retry` bound restarts without progress; the one after that fails the oldest WQE.
 //
-// Timers: one per QP, in ticks of 256 cycles of time_i, in a timer_tree: what a timer costs does not grow with the number of
-// QPs. A timer never fires early; it fires at most 2 ticks (512 cycles) late, plus the time that timers which fire at once
-// wait for each other. Only time_i is looked at, so time may jump. The transport timer starts with the first packet sent
+// Timers: one per QPN, in ticks of 256 cycles of time_i, in a timer_tree: what a timer costs does not grow with the number of
+// QPs, and it runs whether or not its QP has a slot. The tree hands out the QPN (exp_*); who takes it gets the QP a slot and asks the
+// completer to look. Kept with the QP's state are whether its timer was started, and the deadline: fired_o. So an expiry that was
+// overtaken by another start or a stop has no effect, nor has one that comes twice. A timer never fires early; it fires at most 2 ticks (512 cycles) late, plus the time that timers which fire at once
+// wait for each other and for exp_ready_i. Only time_i is looked at, so time may jump. The transport timer starts with the first packet sent
 // while it is off; a restart stops it, its first packet starts it again. With nothing outstanding it is the credit timer of a QP that
 // waits for credits: it starts when the QP goes to sleep and stops with whatever wakes the QP.
 //
 // wake_o: the time of the earliest timer. wake_valid_o is 0 for some cycles after a timer was started, moved or stopped, and
 // when that time has come.
 //
-// Throughput: one decision and one start per cycle, never both. Back-pressure: exp waits, and no timer fires then.
+// Throughput: one decision and one start per cycle, never both. Back-pressure: exp waits, and no timer fires then. After reset nothing is
+// to be started before ready_o, some thousand cycles.
+// State per slot: two words, and two bits that say together whether the timer was started; each has one writer.
 
 module retry_ctl
   import rnic_pkg::*;
   import requester_pkg::*;
 #(
-  parameter int unsigned ClkPs = 4000
+  parameter int unsigned ClkPs = 4000,
+  parameter int unsigned TimerW = QpnW   // bits of a QPN that tell timers apart
 ) (
   input  logic         clk_i,
   input  logic         rst_ni,
   // verilator lint_off UNUSEDSIGNAL
   input  logic [63:0]  time_i,   // ticks of 256 cycles
   // verilator lint_on UNUSEDSIGNAL
+  output logic         ready_o,
   // a packet was sent; not in the same cycle as ask_valid_i
   input  logic         sent_valid_i,
   input  qp_idx_t      sent_qp_i,
   input  logic [4:0]   sent_timeout_i,
+  // the slot that all of the following is about
+  input  qp_idx_t      qp_i,
   // decisions
   input  logic         ask_valid_i,
-  input  qp_idx_t      ask_qp_i,
   input  retry_ask_t   ask_i,
   output retry_act_t   act_o,
   // QP failed or is new: no timer, no counts
   input  logic         off_valid_i,
-  input  qp_idx_t      off_qp_i,
-  // what is kept of off_qp_i, without its timer; load_i writes it, when nothing else happens
+  // what is kept; load_i writes it, and whose it is, when nothing else happens. The timer itself goes on
   input  logic         load_i,
+  input  qpn_t         load_qpn_i,
   input  retry_keep_t  keep_i,
   output retry_keep_t  keep_o,
-  input  qp_idx_t      probe_qp_i,
-  output logic         stuck_o,      // the timer of probe_qp_i runs
-  // a timer expired; fired_o: that of fired_qp_i did and was not moved since
+  output logic         fired_o,      // the timer was started, and its deadline has come
+  // a timer expired
   output logic         exp_valid_o,
   input  logic         exp_ready_i,
-  output qp_idx_t      exp_qp_o,
-  input  qp_idx_t      fired_qp_i,
-  output logic         fired_o,
+  output qpn_t         exp_qpn_o,
   output logic         wake_valid_o,
   output logic [63:0]  wake_o,
   output logic         ev_timeout_o,
@@ -67,8 +71,6 @@ module retry_ctl
   output logic         ev_rnr_o
 );
 
-  localparam int unsigned TickW = 48;
-  typedef logic [TickW-1:0] tick_t;
   // Ticks per 4.096 us and per 10 us in 1/65536, rounded up: 4.096 us = 16000 ps * 256, 10 us = 39062.5 ps * 256.
   localparam logic [47:0] TransportStep = 48'((64'd1_048_576_000 + 64'(ClkPs) - 1) / 64'(ClkPs));
   localparam logic [47:0] RnrStep = 48'((64'd2_560_000_000 + 64'(ClkPs) - 1) / 64'(ClkPs));
@@ -98,16 +100,29 @@ module retry_ctl
   tick_t now;
   assign now = time_i[8+:TickW];
 
-  // ---- state per QP --------------------------------------------------------------------------------
-  logic [NumQp-1:0] armed_q, expired_q, waiting_q;  // waiting: for the RNR timer
-  retry_count_t count_mem[NumQp];
+  // ---- state per slot ------------------------------------------------------------------------------
+  typedef struct packed {
+    retry_count_t count;
+    logic         waiting;   // for the RNR timer
+  } count_t;
+  count_t count_mem[NumQp];
+  tick_t deadline_mem[NumQp];
+  qpn_t qpn_mem[NumQp];
+  // started: one of these is 1, not both. A packet writes the first, everything else the second.
+  logic sent_mem[NumQp];
+  logic other_mem[NumQp];
+  count_t kept;
+  logic armed, sent_armed;
+  assign kept = count_mem[qp_i];
+  assign armed = sent_mem[qp_i] ^ other_mem[qp_i];
+  assign sent_armed = sent_mem[sent_qp_i] ^ other_mem[sent_qp_i];
 
   // ---- decision ------------------------------------------------------------------------------------
   retry_count_t cnt, cnt_d;
   logic waiting, waiting_d, arm, disarm;
   retry_act_t act;
-  assign waiting = waiting_q[ask_qp_i];
-  assign cnt = count_mem[ask_qp_i];
+  assign waiting = kept.waiting;
+  assign cnt = kept.count;
   assign act_o = act;
 
   always_comb begin
@@ -171,88 +186,74 @@ module retry_ctl
   // ---- deadlines -----------------------------------------------------------------------------------
   logic ask_arm, sent_arm, on, off;
   qp_idx_t set_qp;
+  qpn_t qpn, set_qpn;
   tick_t deadline;
   assign ask_arm = arm && (ask_i.cause == CauseRnr || ask_i.timeout != '0);
-  assign sent_arm = sent_valid_i && sent_timeout_i != '0 && !armed_q[sent_qp_i];
+  assign sent_arm = sent_valid_i && sent_timeout_i != '0 && !sent_armed;
   assign on = ask_arm || sent_arm;
   assign off = disarm || (arm && !ask_arm);
-  assign set_qp = ask_valid_i ? ask_qp_i : sent_qp_i;
+  assign set_qp = ask_valid_i || load_i ? qp_i : sent_qp_i;
+  assign qpn = qpn_mem[qp_i];
+  assign set_qpn = ask_valid_i ? qpn : qpn_mem[sent_qp_i];
   always_comb begin
     if (ask_arm && ask_i.cause == CauseRnr) deadline = now + rnr_ticks(ask_i.rnr_code);
     else deadline = now + transport_ticks(ask_arm ? ask_i.timeout : sent_timeout_i);
   end
 
+  // `sent_mem` of this slot as it will be: a QP that is off while a packet of it starts the timer is off
+  logic sent_same;
+  assign sent_same = sent_arm && sent_qp_i == qp_i ? !other_mem[sent_qp_i] : sent_mem[qp_i];
+
   // A QP that is off while another one's timer is set waits a cycle. Were it forgotten, its timer would fire, and be ignored.
   logic drop_q, drop_now;
-  qp_idx_t drop_qp_q;
+  qpn_t drop_qpn_q;
   assign drop_now = !on && !off && (drop_q || off_valid_i);
   always_ff @(posedge clk_i) begin
     if (!rst_ni) drop_q <= 1'b0;
     else if (off_valid_i) drop_q <= !drop_now || drop_q;
-    else if (drop_now || (on && set_qp == drop_qp_q)) drop_q <= 1'b0;
-    if (off_valid_i) drop_qp_q <= off_qp_i;
+    else if (drop_now || (on && set_qpn == drop_qpn_q)) drop_q <= 1'b0;
+    if (off_valid_i) drop_qpn_q <= qpn;
   end
 
-  logic tree_ready, fire_valid, next_valid, any, exp_valid_q, hit;
-  qp_idx_t fire_qp, exp_qp_q;
+  logic fire_valid, next_valid, any, exp_valid_q;
+  logic [TimerW-1:0] fire_qpn, exp_qpn_q;
   tick_t next;
-  timer_tree #(.Num(NumQp), .TickW(TickW)) u_timers (
-    .clk_i, .rst_ni, .ready_o(tree_ready), .now_i(now),
+  timer_tree #(.Num(1 << TimerW), .TickW(TickW)) u_timers (
+    .clk_i, .rst_ni, .ready_o, .now_i(now),
     .set_valid_i(on || off || drop_now), .set_on_i(on),
-    .set_idx_i(on || off ? set_qp : drop_q ? drop_qp_q : off_qp_i), .set_deadline_i(deadline),
-    .fire_ready_i(!exp_valid_q && !fire_valid), .fire_valid_o(fire_valid), .fire_idx_o(fire_qp),
+    .set_idx_i(TimerW'(on || off ? set_qpn : drop_q ? drop_qpn_q : qpn)), .set_deadline_i(deadline),
+    .fire_ready_i(!exp_valid_q && !fire_valid), .fire_valid_o(fire_valid), .fire_idx_o(fire_qpn),
     .next_valid_o(next_valid), .any_o(any), .next_o(next)
   );
 
-  assign hit = fire_valid && armed_q[fire_qp];
   assign exp_valid_o = exp_valid_q;
-  assign keep_o = '{count: count_mem[off_qp_i], waiting: waiting_q[off_qp_i]};
-  assign stuck_o = armed_q[probe_qp_i] || (exp_valid_q && exp_qp_q == probe_qp_i);
-  assign exp_qp_o = exp_qp_q;
-  assign fired_o = expired_q[fired_qp_i];
+  assign exp_qpn_o = QpnW'(exp_qpn_q);
+  assign keep_o = '{count: kept.count, waiting: kept.waiting, armed: armed, deadline: deadline_mem[qp_i]};
+  assign fired_o = armed && now >= deadline_mem[qp_i];
   assign wake_valid_o = next_valid && !drop_q && (!any || next > now);
   assign wake_o = any ? 64'({next, 8'd0}) : '1;
 
-  // nothing is set while the tree clears itself: the requester sweeps its own state as long
-  logic unused;
-  assign unused = tree_ready;
-
   always_ff @(posedge clk_i) begin
     if (!rst_ni) begin
-      armed_q <= '0;
-      expired_q <= '0;
-      waiting_q <= '0;
       exp_valid_q <= 1'b0;
       ev_timeout_o <= 1'b0;
       ev_nak_seq_o <= 1'b0;
       ev_rnr_o <= 1'b0;
     end else begin
       if (exp_ready_i) exp_valid_q <= 1'b0;
-      if (hit) begin
-        exp_valid_q <= 1'b1;
-        expired_q[fire_qp] <= 1'b1;
-      end
-      if (on) begin
-        armed_q[set_qp] <= 1'b1;
-        expired_q[set_qp] <= 1'b0;
-      end else if (off) begin
-        armed_q[ask_qp_i] <= 1'b0;
-        expired_q[ask_qp_i] <= 1'b0;
-      end
-      if (ask_valid_i) waiting_q[ask_qp_i] <= waiting_d;
-      if (off_valid_i) begin
-        armed_q[off_qp_i] <= 1'b0;
-        expired_q[off_qp_i] <= 1'b0;
-        waiting_q[off_qp_i] <= 1'b0;
-      end
-      if (load_i) waiting_q[off_qp_i] <= keep_i.waiting;
+      if (fire_valid) exp_valid_q <= 1'b1;
       ev_timeout_o <= ask_valid_i && ask_i.cause == CauseTimer && !waiting && ask_i.outstanding;
       ev_nak_seq_o <= ask_valid_i && ask_i.cause == CauseNakSeq && !ask_i.implied;
       ev_rnr_o <= ask_valid_i && ask_i.cause == CauseRnr;
     end
-    if (hit) exp_qp_q <= fire_qp;
+    if (fire_valid) exp_qpn_q <= fire_qpn;
+    if (load_i) qpn_mem[qp_i] <= load_qpn_i;
     if (ask_valid_i || off_valid_i || load_i)
-      count_mem[off_valid_i || load_i ? off_qp_i : ask_qp_i] <= off_valid_i ? '0 : load_i ? keep_i.count : cnt_d;
+      count_mem[qp_i] <= load_i ? '{count: keep_i.count, waiting: keep_i.waiting} :
+                         off_valid_i ? '0 : '{count: cnt_d, waiting: waiting_d};
+    if (on || load_i) deadline_mem[set_qp] <= load_i ? keep_i.deadline : deadline;
+    if (sent_arm || load_i) sent_mem[set_qp] <= load_i ? keep_i.armed : !other_mem[sent_qp_i];
+    if (ask_arm || off || off_valid_i || load_i) other_mem[qp_i] <= !load_i && (sent_same ^ ask_arm);
   end
 
 endmodule

@@ -181,13 +181,15 @@ module segmenter
                                   (state_q inside {SegAsked, SegBarrier, SegSettle} || (state_q == SegLocal && changed_q))};
 
   // ---- a message arrives -----------------------------------------------------------------------------
-  logic take, fresh, overrun, idx_done;
+  logic take, fresh, lost_end, overrun, idx_done;
   wqe_idx_t idx_before;
   logic [31:0] todo;
   assign msg_ready_o = state_q == SegIdle && !hold_i && !rst_valid_i;
   assign take = msg_valid_i && msg_ready_o;
   assign fresh = take && msg_i.kind != MsgSkip && msg_i.gen == gen_i && msg_i.idx == st.next &&
                  !st.halt && !err_i && !paused_i && !idx_done;
+  // of a QP that failed: the turn has ended all the same. If its place was set back that ended the turn too
+  assign lost_end = take && !fresh && msg_i.turn_end && msg_i.gen == gen_i;
   // completed meanwhile (a late acknowledge): the slot may hold another WQE by now
   assign idx_before = msg_i.idx - ci_i;
   assign idx_done = idx_before >= 16'h8000;
@@ -449,7 +451,9 @@ module segmenter
       if (send) pkt_valid_q <= 1'b1;
       if (frag_push) frag_valid_q <= 1'b1;
       unique case (state_q)
-        SegIdle: if (fresh) begin
+        SegIdle: if (lost_end) begin
+          state_q <= SegAgain;
+        end else if (fresh) begin
           turn_q <= msg_i.turn;
           if (msg_i.turn != turn_q) used_q <= '0;
           if (msg_i.kind == MsgBad || overrun) state_q <= SegLocal;
@@ -460,7 +464,7 @@ module segmenter
         end
         SegSeek: if (seek_q < m_q.seg[0].len) state_q <= SegPacket;
         SegPacket: begin
-          if (drop) state_q <= SegIdle;
+          if (drop) state_q <= m_q.turn_end && !killed_q ? SegAgain : SegIdle;
           else if (!stall && (closed || starved || quantum_over)) state_q <= SegStop;
           else if (!stall && m_q.kind != MsgPackets) state_q <= m_q.kind == MsgNop ? SegLocal : SegChange;
           else if (send) begin
@@ -474,7 +478,7 @@ module segmenter
         end
         SegStop: if (stopped) state_q <= SegIdle;
         SegChange: begin
-          if (drop) state_q <= SegIdle;
+          if (drop) state_q <= m_q.turn_end && !killed_q ? SegAgain : SegIdle;
           else if (!stall && wait_rts) state_q <= SegStop;
           else if (!stall && done_before) state_q <= SegLocal;
           else if (chg_valid_o && chg_ready_i) state_q <= SegAsked;
@@ -493,6 +497,7 @@ module segmenter
       endcase
     end
 
+    if (lost_end) m_q <= msg_i;
     if (fresh) begin
       m_q <= msg_i;
       if (msg_i.inl) inline_q <= inline_i;

@@ -5,18 +5,24 @@
 // A doorbell that finds nobody in the rotation takes its ticket out at once. If its WQE is the only one to
 // fetch and in the push window, that ticket says so; in all other cases the window is released.
 //
-// A QP is in the rotation (bit `queued`) when something happened that may give it work: a doorbell,
-// an acknowledge that woke it, the end of a turn that left work. At the head of the rotation its
+// A QP wants a turn when something happened that may give it work: a doorbell, an acknowledge that woke it, the end of a turn that left
+// work. Turns are given by the rotation here, which holds a few QPs (RotMax), and behind it by a list outside, of any number of QPs, which
+// need no slot while they wait there. A QP is put into the rotation if nobody waits in the list and there is room, else it is handed out
+// (leave_*); when it is at the head of the list it comes back (turn_*) and gets a place in the rotation if it still has work and may
+// send. So everybody has one turn and goes to the tail. A QP in the rotation or on its way out (bit `queued`) wants no
+// other turn; one that was handed out may be handed out again, and one that comes back without need has no effect. At the head of the rotation its
 // attributes are read and tickets are taken out for its WQEs; when nothing is left to fetch, or when its
 // share of tickets is used up and others wait, the next QP follows. Nobody else waiting: the turn goes on.
 // A QP that is stopped by its window, by its peer's credits or by its message ring sleeps (bit `blocked`) until the
 // completer wakes it, or, stopped in SQD before a message that was not begun, until it leaves SQD; one that waits for its RNR timer
 // (bit `paused`) sleeps until its restart. Doorbell, stop,
-// restart, wake, and ticket are each one cycle ("operation") and never share a
+// restart, wake, turn, and ticket are each one cycle ("operation") and never share a
 // cycle, and each looks at the state as it is in that cycle: no wake-up can be lost.
 //
 // Throughput: one ticket (up to 4 WQEs) per 3 cycles with QP answers after one cycle; a doorbell takes 3.
-// Latency: doorbell to ticket 2 cycles, by way of the rotation 6. Back-pressure: doorbells wait (db_ready_o), tickets wait for room.
+// Latency: doorbell to ticket 2 cycles, by way of the rotation 6. Back-pressure: doorbells wait (db_ready_o), tickets wait for room. What may
+// hand out a QP waits for leave_ready_i, which must come by itself; turn_i waits for a place in the rotation, and what wants a turn does not take
+// it away. The rotation moves on without leave_ready_i.
 // Invariant, modulo 2^16: ci <= next <= fetch pointer <= pi <= ci + ring size; fetch pointer < ci + 2^LogInflight.
 // Turns: the share in tickets follows quantum_log_i and the size of the QP's last message; the
 // segmenter cuts a turn at the exact byte count.
@@ -24,14 +30,16 @@
 module tx_scheduler
   import rnic_pkg::*;
   import requester_pkg::*;
-(
+#(
+  parameter int unsigned RotMax = 32   // places in the rotation, a power of two
+) (
   input  logic           clk_i,
   input  logic           rst_ni,
   input  logic [3:0]     quantum_log_i,
   // doorbells
   input  logic           db_valid_i,
   output logic           db_ready_o,
-  input  logic [23:0]    db_qpn_i,
+  input  qp_idx_t        db_qp_i,
   input  logic [15:0]    db_pi_i,
   input  logic           db_push_i,    // its WQE is in the push window of this page, which is held for it
   input  logic           db_long_i,    // with 128 bytes
@@ -67,6 +75,16 @@ module tx_scheduler
   output sched_keep_t    keep_o,
   input  qp_idx_t        probe_qp_i,
   output logic           busy_o,       // something of probe_qp_i is under way
+  // with 1 the next cycle with hold_i may give a turn
+  output logic           room_o,
+  // the list of those who wait for a place in the rotation: somebody is there; QPs for its tail; the one at its head
+  input  logic           list_busy_i,
+  output logic           leave_valid_o,
+  input  logic           leave_ready_i,
+  output qp_idx_t        leave_qp_o,
+  input  logic           turn_valid_i,
+  output logic           turn_ready_o,
+  input  qp_idx_t        turn_qp_i,
   // state of others, looked up for op_qp_o
   output qp_idx_t        op_qp_o,
   input  wqe_idx_t       op_ci_i,
@@ -80,7 +98,7 @@ module tx_scheduler
   // segmenter has done the last ticket of a turn: another turn
   input  logic           again_valid_i,
   output logic           again_ready_o,
-  // retries: fetch again from rst_next_i, at once or (pause) after the next restart. Never waits but for hold_i
+  // retries: fetch again from rst_next_i, at once or (pause) after the next restart. Only with room_o and without hold_i
   input  logic           rst_valid_i,
   input  qp_idx_t        rst_qp_i,
   input  wqe_idx_t       rst_next_i,
@@ -126,12 +144,12 @@ module tx_scheduler
   logic [NumQp-1:0] away_q;  // queued, but back in the rotation only after its tickets are done
 
   // ---- one operation per cycle -------------------------------------------------------------------
-  typedef enum logic [2:0] {
-    OpNothing, OpHold, OpRestart, OpStop, OpAgain, OpWake, OpDoorbell, OpIssue
+  typedef enum logic [3:0] {
+    OpNothing, OpHold, OpRestart, OpStop, OpAgain, OpWake, OpDoorbell, OpTurn, OpIssue
   } op_e;
   op_e op;
   logic db_op_req, issue_op_req;
-  logic wake_real;
+  logic wake_real, rot_ready;
   qp_idx_t op_qp;
   qp_idx_t db_qp_q, cur_q;
   wqe_idx_t op_pi, op_fetch;
@@ -149,18 +167,21 @@ module tx_scheduler
     end else if (rst_valid_i) begin
       op = OpRestart;
       op_qp = rst_qp_i;
-    end else if (stop_valid_i) begin
+    end else if (stop_valid_i && room_o) begin
       op = OpStop;
       op_qp = stop_qp_i;
-    end else if (again_valid_i) begin
+    end else if (again_valid_i && room_o) begin
       op = OpAgain;
       op_qp = stop_qp_i;
-    end else if (wake_real) begin
+    end else if (wake_real && room_o) begin
       op = OpWake;
       op_qp = wake_qp_i;
-    end else if (db_op_req) begin
+    end else if (db_op_req && room_o) begin
       op = OpDoorbell;
       op_qp = db_qp_q;
+    end else if (turn_valid_i && rot_ready) begin
+      op = OpTurn;
+      op_qp = turn_qp_i;
     end else if (issue_op_req) begin
       op = OpIssue;
     end
@@ -181,6 +202,7 @@ module tx_scheduler
   assign pi_o = pi_mem[pi_qp_i];
   assign stop_ready_o = op == OpStop;
   assign again_ready_o = op == OpAgain;
+  assign turn_ready_o = op == OpTurn;
   assign wake_ready_o = op == OpWake || (wake_valid_i && !wake_real && !hold_i);
 
   // ---- doorbells -----------------------------------------------------------------------------------
@@ -196,9 +218,9 @@ module tx_scheduler
 
   assign db_ready_o = db_state_q == DbIdle;
   assign db_busy_o = db_state_q != DbIdle;
-  assign db_here = db_state_q == DbIdle && db_valid_i && qpn_in_range(db_qpn_i);
+  assign db_here = db_state_q == DbIdle && db_valid_i;
   assign qpa_req_valid_o = db_state_q == DbRequest || db_here;
-  assign qpa_req_idx_o = db_here ? qpn_to_idx(db_qpn_i) : db_qp_q;
+  assign qpa_req_idx_o = db_here ? db_qp_i : db_qp_q;
   assign push_free_o = db_push_q && db_state_q == DbIdle;
   assign push_page_o = db_page_q;
   assign db_op_req = db_state_q == DbApply;
@@ -222,10 +244,7 @@ module tx_scheduler
       if (db_valid_i && db_ready_o) db_push_q <= db_push_i;
       else if (push_free_o || tkt_o.pushed) db_push_q <= 1'b0;
       unique case (db_state_q)
-        DbIdle: if (db_valid_i) begin
-          if (db_here) db_state_q <= qpa_req_ready_i ? DbAnswer : DbRequest;
-          else ev_bad_db_q <= 1'b1;
-        end
+        DbIdle: if (db_valid_i) db_state_q <= qpa_req_ready_i ? DbAnswer : DbRequest;
         DbRequest: if (qpa_req_ready_i) db_state_q <= DbAnswer;
         DbAnswer: if (qpa_rsp_valid_i) db_state_q <= DbApply;
         DbApply: if (op == OpDoorbell) begin
@@ -236,7 +255,7 @@ module tx_scheduler
       endcase
     end
     if (db_valid_i && db_ready_o) begin
-      db_qp_q <= qpn_to_idx(db_qpn_i);
+      db_qp_q <= db_qp_i;
       db_pi_q <= db_pi_i;
       db_long_q <= db_long_i;
       db_page_q <= db_page_i;
@@ -248,11 +267,23 @@ module tx_scheduler
   end
 
   // ---- rotation --------------------------------------------------------------------------------------
-  logic push, rot_valid, rot_pop, rot_ready;
+  logic want, push, rot_valid, rot_pop, others_wait;
   qp_idx_t rot_qp;
-  logic [QpIdxW:0] rot_level;
+  logic [$clog2(RotMax):0] rot_level;
+  logic leave_ready;
+  logic [2:0] leave_level;
 
-  rnic_fifo #(.Width(QpIdxW), .Depth(NumQp)) u_rotation (
+  // others wait outside, or are on their way there
+  assign others_wait = list_busy_i || turn_valid_i || leave_valid_o;
+  assign push = want && (op == OpTurn || (!others_wait && rot_ready));
+  assign room_o = leave_level < 3'd3;
+
+  rnic_fifo #(.Width(QpIdxW), .Depth(4)) u_leave (
+    .clk_i, .rst_ni,
+    .in_valid_i(want && !push), .in_ready_o(leave_ready), .in_data_i(op_qp),
+    .out_valid_o(leave_valid_o), .out_ready_i(leave_ready_i), .out_data_o(leave_qp_o), .level_o(leave_level)
+  );
+  rnic_fifo #(.Width(QpIdxW), .Depth(RotMax)) u_rotation (
     .clk_i, .rst_ni,
     .in_valid_i(push), .in_ready_o(rot_ready), .in_data_i(op_qp),
     .out_valid_o(rot_valid), .out_ready_i(rot_pop), .out_data_o(rot_qp), .level_o(rot_level)
@@ -285,7 +316,7 @@ module tx_scheduler
   assign qpb_req_idx_o = cur_q;
   assign issue_op_req = fetch_state_q == FetchIssue;
   assign fetching_o = fetch_state_q inside {FetchAnswer, FetchIssue};
-  assign idle_o = fetch_state_q == FetchPick && !rot_valid && db_state_q == DbIdle;
+  assign idle_o = fetch_state_q == FetchPick && !rot_valid && db_state_q == DbIdle && !leave_valid_o && !turn_valid_i;
 
   function automatic logic [2:0] sat4(input logic [15:0] v);
     return v >= 16'd4 ? 3'd4 : v[2:0];
@@ -317,10 +348,10 @@ module tx_scheduler
   assign out_of_room = runnable && room == '0;
   assign issue = runnable && room != '0;
   assign exhausted = issue && avail == 16'(count);
-  assign turn_over = issue && !exhausted && rot_valid && used_q >= share_q;
+  assign turn_over = issue && !exhausted && (rot_valid || others_wait) && used_q >= share_q;
   assign turn_d = turn_open_q && turn_qp_q == op_qp ? turn_q : turn_q + 1'b1;
   assign direct = op == OpDoorbell && db_ok && !db_err && !op_queued && att_db_q && issue &&
-                  fetch_state_q == FetchPick && !rot_valid && tkt_ready_i;
+                  fetch_state_q == FetchPick && !rot_valid && !others_wait && tkt_ready_i;
 
   assign tkt_valid_o = (op == OpIssue && issue) || direct;
   assign tkt_o = '{qp: op_qp, gen: op_gen, turn: turn_d, turn_end: turn_over, first: op_fetch,
@@ -396,13 +427,14 @@ module tx_scheduler
 
   always_comb begin
     unique case (op)
-      OpHold: push = resume_i && !op_queued && !paused_q[op_qp];
-      OpRestart: push = !rst_pause_i && (!op_queued || op_away);
-      OpStop: push = !stop_closed_i && (!op_queued || op_away);
-      OpAgain: push = op_away;
-      OpWake: push = !op_queued;
-      OpDoorbell: push = db_ok && !db_err && !op_queued && !(direct && exhausted);
-      default: push = 1'b0;
+      OpHold: want = resume_i && !op_queued && !paused_q[op_qp];
+      OpRestart: want = !rst_pause_i && (!op_queued || op_away);
+      OpStop: want = !stop_closed_i && (!op_queued || op_away);
+      OpAgain: want = op_away;
+      OpWake: want = !op_queued;
+      OpDoorbell: want = db_ok && !db_err && !op_queued && !(direct && exhausted);
+      OpTurn: want = op_pi != op_fetch && !op_queued && !op_blocked && !paused_q[op_qp];
+      default: want = 1'b0;
     endcase
   end
 
@@ -413,7 +445,8 @@ module tx_scheduler
       away_q <= '0;
       paused_q <= '0;
     end else begin
-      if (push) queued_q[op_qp] <= 1'b1;
+      if (leave_valid_o && leave_ready_i) queued_q[leave_qp_o] <= 1'b0;
+      if (want) queued_q[op_qp] <= 1'b1;
       else if (op == OpIssue ? !issue || exhausted :
                op_away && (op == OpStop || op == OpRestart || (op == OpHold && init_i))) queued_q[op_qp] <= 1'b0;
       if (op == OpIssue && turn_over) away_q[op_qp] <= 1'b1;
@@ -448,14 +481,13 @@ module tx_scheduler
   // ---- who else waits --------------------------------------------------------------------------------
   logic self_in_rotation;
   assign self_in_rotation = queued_q[seg_qp_i] && !away_q[seg_qp_i] && !(cur_valid_q && cur_q == seg_qp_i);
-  assign others_o = rot_level > (QpIdxW + 1)'(self_in_rotation) ||
+  assign others_o = list_busy_i || turn_valid_i || (QpIdxW + 1)'(rot_level) + (QpIdxW + 1)'(leave_level) > (QpIdxW + 1)'(self_in_rotation) ||
                     (cur_valid_q && cur_q != seg_qp_i) || turn_q != seg_turn_i;
 
   assign busy_o = queued_q[probe_qp_i] || (cur_valid_q && cur_q == probe_qp_i) || (db_state_q != DbIdle && db_qp_q == probe_qp_i);
 
-  // The rotation holds a QP at most once, so it is never full when a QP is pushed; data of the
-  // attributes that the requester has no use for end here.
+  // There is always room for a QP that leaves (room_o); data of the attributes that the requester has no use for end here.
   logic unused;
-  assign unused = ^{rot_ready, qpa_rsp_i, att_in};
+  assign unused = ^{leave_ready, qpa_rsp_i, att_in};
 
 endmodule
