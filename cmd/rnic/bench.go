@@ -125,7 +125,7 @@ var benchParts = []struct {
 	{"goodput", func(b *benchmark) error { return b.traffic(trafficCases()...) }},
 	{"goodput", func(b *benchmark) error { return b.lossy(512) }},
 	{"rate", func(b *benchmark) error { return b.smallMessages(512) }},
-	{"rate", func(b *benchmark) error { return b.sendRate(512, 8, 0) }},
+	{"rate", func(b *benchmark) error { return b.sendRate(512, 8, 25) }},
 	{"rate", func(b *benchmark) error { return b.sendRate(512, 1, 0) }},
 	{"rate", func(b *benchmark) error { return b.parserRate(512, 40) }},
 	{"rate", func(b *benchmark) error { return b.parserRate(64, 0) }},

@@ -3,11 +3,12 @@
 // Receive queues of QPs and shared receive queues (SRQ): doorbells, prefetch of receive WQEs, the WQE for a message,
 // flush in ERR, SRQ limit.
 //
-// Up to 4 WQEs per QP and 16 per SRQ are held on chip: after a doorbell, and after each WQE taken, they are read from the ring
-// (one AXI burst of at most 4 WQEs inside one 4 KiB page; 8 bursts outstanding). The responder
+// Up to 16 WQEs per QP and per SRQ are held on chip, which at 40 million messages per second hides 400 ns of host memory on one
+// QP: after a doorbell, and when there is room for 4 more, they are read from the ring
+// (one AXI burst of at most 4 WQEs inside one 4 KiB page; 16 bursts outstanding). The responder
 // asks by rq_req: `start` takes the next WQE; without `last` it stays open, so that later requests without
 // `start` get it again until `last` closes it. `start` while a WQE is open (the message that it was taken for was given up:
-// UC) gives that WQE again. A request is answered 2 cycles after it was taken if the WQE is
+// UC) gives that WQE again. A request is answered in the cycle after it was taken if the WQE is
 // here or nothing is posted; a WQE on its way from memory is waited for.
 //
 // When a QP is in ERR its WQEs, first the open one, leave one by one at flush_o for their CQEs; a WQE is either
@@ -28,11 +29,11 @@
 // one posted is reported (rq_flush_t.credits), so that the peer need not try.
 //
 // Context of a slot (docs/qp-cache.md): ctx_* reads or, with ctx_load_i, writes it, or (ctx_word_i) the WQE of an SRQ that the QP
-// holds, at its tag modulo 4, while busy_o is 0 for it; ctx_o and ctx_entry_o come one cycle later. WQEs on chip are not kept: they are read
+// holds, at its tag modulo 16, while busy_o is 0 for it; ctx_o and ctx_entry_o come one cycle later. WQEs on chip are not kept: they are read
 // again, as after a doorbell, also one that is open.
 //
-// Throughput: one request per 3 cycles, one more for a WQE of an SRQ that stays open. Back-pressure: doorbells and QPs to look at wait in turn for the QP read port
-// (4 cycles each); read data is always taken, its place was reserved. A flush that is not taken
+// Throughput: one request per 2 cycles, one more for a WQE of an SRQ that stays open. Back-pressure: doorbells and QPs to look at wait in turn for the QP read port
+// (3 cycles each); read data is always taken, its place was reserved. A flush that is not taken
 // keeps other flushes back, nothing else.
 
 module rq_cache
@@ -100,7 +101,7 @@ module rq_cache
   input  qp_idx_t          ctx_qp_i,
   input  rq_keep_t         ctx_i,
   output rq_keep_t         ctx_o,
-  input  logic [1:0]       ctx_at_i,
+  input  logic [3:0]       ctx_at_i,
   input  rq_entry_t        ctx_entry_i,
   output rq_entry_t        ctx_entry_o,
   // SRQ commands, answered one cycle after they were taken, with what was there before
@@ -124,11 +125,11 @@ module rq_cache
   output logic             idle_o
 );
 
-  localparam int unsigned LogStore = 2;               // WQEs held per QP
-  localparam int unsigned LogSrqStore = 4;            // and per SRQ
+  localparam int unsigned LogStore = 4;               // WQEs held per QP and per SRQ
+  localparam int unsigned MaxBurst = 4;               // WQEs of a read
   localparam int unsigned RqIdxW = QpIdxW + 1;        // queue number
   localparam int unsigned NumRq = 1 << RqIdxW;
-  localparam int unsigned NumTickets = 8;
+  localparam int unsigned NumTickets = 16;
   localparam int unsigned LogBytes = $clog2(DataW / 8);
   localparam int unsigned AsmW = 768;                 // header and 4 SGEs of a WQE
   localparam int unsigned AsmWords = (AsmW + DataW - 1) / DataW;
@@ -279,19 +280,19 @@ module rq_cache
     if (take_read || ctx_word) store_live_q <= !ctx_word;
     if (store_live_q) store_q <= store_out;
   end
-  rnic_ram #(.Width($bits(srq_entry_t)), .Depth(NumSrq << LogSrqStore)) u_srq_store (
+  rnic_ram #(.Width($bits(srq_entry_t)), .Depth(NumSrq << LogStore)) u_srq_store (
     .clk_i,
     .we_i(fill_q && fill_rq_q[QpIdxW]),
-    .waddr_i({fill_rq_q[SrqIdxW-1:0], fill_idx_q[LogSrqStore-1:0]}),
+    .waddr_i({fill_rq_q[SrqIdxW-1:0], fill_idx_q[LogStore-1:0]}),
     .wdata_i({fill_entry.bad ? 16'hffff : asm_q[47:32], fill_entry}),
-    .re_i(take_read && op_rq[QpIdxW]), .raddr_i({srqn, take_idx[LogSrqStore-1:0]}),
+    .re_i(take_read && op_rq[QpIdxW]), .raddr_i({srqn, take_idx[LogStore-1:0]}),
     .rdata_o(srq_entry)
   );
 
   // ---- requests -------------------------------------------------------------------------------------------
   typedef enum logic [1:0] {TakeIdle, TakeTry, TakeWait, TakeHold} take_state_e;
   take_state_e take_state_q;
-  rq_req_t req_q;
+  rq_req_t req_q, req;
   wqe_idx_t rsp_idx_q;
   rq_status_e rsp_status_q;
   logic rsp_srq_q;                // the answer comes from an SRQ's store
@@ -301,17 +302,18 @@ module rq_cache
   logic take_new, take_here, take_none, take_gone, take_done, take_hold, kick;
 
   assign rq_req_ready_o = take_state_q == TakeIdle && swept;
-  assign take_rq = req_q.has_srq && req_q.start && !open_q[req_q.qp] ? srq_queue(req_q.srqn) : {1'b0, req_q.qp};
-  assign take_new = req_q.start && !op_open;
+  assign req = take_state_q == TakeIdle ? rq_req_i : req_q;
+  assign take_rq = req.has_srq && req.start && !open_q[req.qp] ? srq_queue(req.srqn) : {1'b0, req.qp};
+  assign take_new = req.start && !op_open;
   assign take_idx = take_new ? op_ci : op_ci - 16'd1;
   assign take_read = op == OpTake;
-  assign take_gone = op_failed || (!req_q.start && !op_open);
+  assign take_gone = op_failed || (!req.start && !op_open);
   assign take_none = !take_gone && take_new && op_pi == op_ci;
   // a WQE of an SRQ that the QP holds is here; an open one of its own may have to be read again
-  assign take_here = !take_gone && ((req_q.has_srq && !take_new) || signed'(op_have - take_idx) > 0);
+  assign take_here = !take_gone && ((req.has_srq && !take_new) || signed'(op_have - take_idx) > 0);
   assign take_done = op == OpTake && (take_here || take_none || take_gone);
   // a WQE of an SRQ that stays open moves to the QP
-  assign take_hold = take_done && take_here && op_rq[QpIdxW] && !req_q.last;
+  assign take_hold = take_done && take_here && op_rq[QpIdxW] && !req.last;
   always_comb begin
     rsp_entry = rsp_srq_q ? srq_entry.e : store_entry;
     rq_rsp_o.status = rsp_status_q;
@@ -394,8 +396,10 @@ module rq_cache
   assign take_db = db_valid_i && swept && (!rot_valid || !last_db_q);
   assign db_ready_o = vis_state_q == VisIdle && take_db;
   assign rot_pop = vis_state_q == VisIdle && !take_db && rot_valid;
-  assign qp_req_valid_o = vis_state_q == VisRequest;
-  assign qp_req_idx_o = vis_rq_q[QpIdxW-1:0];
+  logic vis_ask;
+  assign vis_ask = (rot_pop || (db_ready_o && db_in_range)) && !vis_rq[QpIdxW];
+  assign qp_req_valid_o = vis_ask || vis_state_q == VisRequest;
+  assign qp_req_idx_o = vis_ask ? vis_rq[QpIdxW-1:0] : vis_rq_q[QpIdxW-1:0];
   assign att_ok = att_state_q inside {QpInit, QpRtr, QpRts, QpSqd};
 
   // doorbell
@@ -419,11 +423,11 @@ module rq_cache
   logic [4:0] page_left128;
   logic [2:0] count;
   logic fetch, flush, flush_wqe, vis_again, credits;
-  logic ar_valid_q, ar_free;
+  logic ar_valid_q, ar_free, read_free;
 
   assign avail = op_pi - op_fetch;
   // the open WQE keeps its place
-  assign room = op_ci + (op_rq[QpIdxW] ? 16'(1 << LogSrqStore) : 16'(1 << LogStore) - 16'(op_open)) -
+  assign room = op_ci + (op_rq[QpIdxW] ? 16'(1 << LogStore) : 16'(1 << LogStore) - 16'(op_open)) -
                 op_fetch;
   assign slot = op_fetch[14:0] & 15'((16'd1 << att_log_q) - 16'd1);
   assign to_end = (16'd1 << att_log_q) - 16'(slot);
@@ -445,10 +449,12 @@ module rq_cache
   assign flush_free = !flush_v_q || flush_ready_i;
   assign flush_valid_o = flush_v_q;
   assign flush_o = flush_q;
-  // look again: more to read than one burst, more to flush than one WQE, no room for the report
-  assign vis_again = (fetch && (avail != 16'(count)) && (room != 16'(count))) || flush || (credits && !flush_free);
+  // look again: more to read than one burst, more to flush than one WQE, no room for the report,
+  // or the reads outstanding leave no place: nobody waits behind this queue meanwhile
+  assign vis_again = (fetch && (!read_free || (avail != 16'(count) && room != 16'(count)))) || flush || (credits && !flush_free);
 
-  assign tkt_valid = op == OpVisit && fetch;
+  assign read_free = ar_free && tkt_ready;
+  assign tkt_valid = op == OpVisit && fetch && read_free;
   assign tkt = '{rq: vis_rq_q, first: op_fetch, count: count, stride128: att_stride128_q};
   assign ev_wqe_o = tkt_valid ? count : 3'd0;
   assign ar_valid_o = ar_valid_q;
@@ -480,7 +486,7 @@ module rq_cache
     end else if (srq_cmd_valid_i) begin
       op = OpSrq;
       op_rq = srq_queue(srq_cmd_idx_i);
-    end else if (take_state_q == TakeTry) begin
+    end else if (take_state_q == TakeTry || (take_state_q == TakeIdle && rq_req_valid_i)) begin
       op = OpTake;
       op_rq = take_rq;
     end else if (take_state_q == TakeHold) begin
@@ -494,10 +500,10 @@ module rq_cache
       op_rq = {1'b0, ctx_qp_i};
     end else if (vis_state_q == VisApply) begin
       if (vis_db_q) op = OpDoorbell;
-      else if (!att_ok || (ar_free && tkt_ready)) op = OpVisit;
+      else op = OpVisit;
     end
   end
-  assign op_qp = op == OpTake ? req_q.qp : op_rq[QpIdxW-1:0];
+  assign op_qp = op == OpTake ? req.qp : op_rq[QpIdxW-1:0];
   assign op_pi = pi_mem[op_rq];
   assign op_fetch = fetch_mem[op_rq];
   assign op_have = have_mem[op_rq];
@@ -520,6 +526,10 @@ module rq_cache
   wqe_idx_t load_from;   // what was on chip is read again
   assign load_from = ctx_i.srq ? '0 : ctx_i.ci - 16'(ctx_i.open);
 
+  // few enough are here or on their way that a whole burst has room, when one of them is taken
+  logic op_low;
+  assign op_low = signed'(op_fetch - op_ci) <= signed'(16'((1 << LogStore) + 1 - MaxBurst));
+
   // what makes a waiting request try again
   assign kick = op_rq == take_rq && (op == OpFill || (op == OpVisit && !att_ok));
 
@@ -527,7 +537,7 @@ module rq_cache
     unique case (op)
       OpErr: push = !op_queued;
       // a WQE taken makes room; one that is posted but not here may need a visit
-      OpTake: push = !op_queued && !take_none && !take_gone && (!req_q.has_srq || op_rq[QpIdxW]);
+      OpTake: push = !op_queued && !take_none && !take_gone && (!req.has_srq || op_rq[QpIdxW]) && op_low;
       OpCtx: push = load && !op_queued && !ctx_i.srq && (ctx_i.pi != ctx_i.ci || ctx_i.open);
       OpDoorbell: push = db_ok && !op_queued;
       OpVisit: push = vis_again && !op_queued;
@@ -557,10 +567,13 @@ module rq_cache
       if (push) queued_q[op_rq] <= 1'b1;
 
       unique case (take_state_q)
-        TakeIdle: if (rq_req_valid_i && swept) take_state_q <= TakeTry;
-        TakeTry: if (op == OpTake) begin
-          if (!take_done) take_state_q <= TakeWait;
-          else take_state_q <= take_hold ? TakeHold : TakeIdle;
+        TakeIdle, TakeTry: begin
+          if (op == OpTake) begin
+            if (!take_done) take_state_q <= TakeWait;
+            else take_state_q <= take_hold ? TakeHold : TakeIdle;
+          end else if (rq_req_valid_i && rq_req_ready_o) begin
+            take_state_q <= TakeTry;
+          end
         end
         TakeHold: if (op == OpHold) take_state_q <= TakeIdle;
         default: begin  // TakeWait
@@ -577,10 +590,10 @@ module rq_cache
         VisIdle: begin
           if (db_ready_o) begin
             last_db_q <= 1'b1;
-            if (db_in_range) vis_state_q <= vis_rq[QpIdxW] ? VisApply : VisRequest;
+            if (db_in_range) vis_state_q <= vis_rq[QpIdxW] ? VisApply : qp_req_ready_i ? VisAnswer : VisRequest;
           end else if (rot_pop) begin
             last_db_q <= 1'b0;
-            vis_state_q <= vis_rq[QpIdxW] ? VisApply : VisRequest;
+            vis_state_q <= vis_rq[QpIdxW] ? VisApply : qp_req_ready_i ? VisAnswer : VisRequest;
           end
         end
         VisRequest: if (qp_req_ready_i) vis_state_q <= VisAnswer;
@@ -599,7 +612,7 @@ module rq_cache
         failed_q[op_qp] <= !init;
       end
       if (init && !op_rq[QpIdxW]) told_q[op_qp] <= 1'b0;
-      if (take_done && !take_gone && !take_none) open_q[op_qp] <= !req_q.last;
+      if (take_done && !take_gone && !take_none) open_q[op_qp] <= !req.last;
       if (op == OpVisit && flush && flush_free) begin
         open_q[op_qp] <= 1'b0;
         told_q[op_qp] <= !flush_wqe;
@@ -618,7 +631,7 @@ module rq_cache
       rsp_idx_q <= take_idx;
       rsp_status_q <= take_here ? RqOk : take_none ? RqNone : RqGone;
       rsp_srq_q <= op_rq[QpIdxW];
-      rsp_pd_q <= srq_mem[req_q.srqn].pd;
+      rsp_pd_q <= srq_mem[req.srqn].pd;
     end
     if (vis_state_q == VisIdle) begin
       vis_db_q <= take_db;

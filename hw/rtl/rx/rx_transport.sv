@@ -18,17 +18,18 @@
 // is the QP that gsi_*_i names, and only that answers to it. Frames that are not RoCEv2 go to the raw packet QP (raw_*_i) like datagrams
 // without a GRH.
 //
-// Throughput: one packet per 4 cycles when the QP and MR ports answer in the cycle after the
-// request; latency 5 cycles from metadata at the input to the outputs (one more than the interval,
-// because the responder state of a waiting packet is read ahead while its predecessor is being
-// decided). Back-pressure: one register in front of each output; a packet is decided only when all
+// Throughput: one packet per 3 cycles when the QP and MR ports answer in the cycle after the
+// request; latency 5 cycles from metadata at the input to the outputs, because the QP attributes and the responder state
+// of a waiting packet are read ahead while its predecessor is being
+// decided. Back-pressure: one register in front of each output; a packet is decided only when all
 // of these are free, so a stalled output stalls the block and, through meta_ready_o, the packet
-// buffer. Packets that use a receive WQE take 3 cycles more for the WQE, and SENDs 4 for each SGE that they touch and
-// one for each piece but the last; a WQE still on its way from host memory is waited for.
+// buffer. Packets that use a receive WQE take 2 cycles more for the WQE, and SENDs 3 for each SGE that they touch (less 1 for the
+// first: 6 cycles for a SEND of one SGE) and one for each piece but the last; a WQE still on its way from host memory is waited for.
 //
-// Steps of a packet: launch (metadata and responder state are taken) - Lookup (QP attributes and MR
-// are asked for and answered) - Check (compares, registered) - Act (verdict, new state, outputs;
+// Steps of a packet: launch (metadata, QP attributes and responder state are taken) - Lookup (its MR, or the entry of
+// read_table, is answered; not needed by SENDs) - Check (compares, registered) - Act (verdict, new state, outputs;
 // the next packet is launched in the same cycle). The state RAM is written one cycle after Act.
+// Attributes read ahead are read again when a drain begins: after it nothing is done with those of before.
 // Before Act, packets that use a receive WQE get it (Rq), translate the part of the list that the
 // payload goes to (Sge, Mr, MrCheck) and hand out all pieces but the last (Pieces). The whole packet is checked before a
 // byte of it is written. An error completes the WQE: it is closed first (again Rq).
@@ -764,9 +765,15 @@ module rx_transport
   qp_admin_t  adm_q;                 // notify is for the requester
   // verilator lint_on UNUSEDSIGNAL
   logic       rt_req_q;
-  logic       qp_req_q, mr_req_q;    // request not taken yet
-  logic       qp_wait_q, mr_wait_q;  // answer outstanding
+  logic       mr_req_q;              // request not taken yet
+  logic       mr_wait_q;             // answer outstanding
   logic       ahead_ok_q;            // the RAM's output is the state of the packet at the input
+  rsp_state_t st_in;                 // responder state of the packet at the input
+  // QP attributes of the packet at the input: asked for, there, not to be used
+  logic       pre_wait_q, pre_ok_q, pre_stale_q;
+  qp_idx_t    pre_qp_q;
+  qp_view_t   pre_q;
+  logic       pre_have, drain_q, drain_rise;
 
   // receive WQE of the packet
   recv_e        recv_q;
@@ -787,7 +794,7 @@ module rx_transport
   // verilator lint_off UNUSEDSIGNAL
   class_t       c_in, c_p;           // of the packets at the input and inside; some bits are used
   // verilator lint_on UNUSEDSIGNAL
-  logic         start_p;
+  logic         start_p, start_in;
 
   logic       pcmd_v_q, grh_v_q, wr_v_q, ackrx_v_q, err_v_q;
   logic [7:0] streamed_q;            // payloads told to stream
@@ -829,14 +836,16 @@ module rx_transport
   assign ctx_o = ram_st;
 
   // ---- control ----------------------------------------------------------------------------------
-  logic outs_free, act_go, launch, lookup_done, pcmd_fire;
+  logic outs_free, act_go, launch, launch_mr, sge_go, sge_none, sge_here, pcmd_fire;
   assign pcmd_fire = pcmd_valid_o && pcmd_ready_i;
   assign outs_free = (!pcmd_v_q || pcmd_fire) && (!grh_v_q || grh_ready_i) && (!wr_v_q || wr_ready_i) &&
                      (!ackrx_v_q || ackrx_ready_i) && (!err_v_q || qp_err_ready_i);
   assign act_go = state_q == StAct && outs_free;
-  assign launch = meta_valid_i && ahead_ok_q && !adm_valid_i && !flush_valid_i && !sq_flush_valid_i && !bar_valid_i &&
-                  (state_q == StIdle || act_go);
-  assign lookup_done = (!qp_wait_q || qp_rsp_valid_i) && (!mr_wait_q || mr_rsp_valid_i);
+  assign drain_rise = drain_i && !drain_q;
+  assign pre_have = pre_ok_q && pre_qp_q == head_qp && !drain_rise;
+  assign launch = meta_valid_i && ahead_ok_q && !pre_wait_q && (pre_have || !head_in_range) &&
+                  !adm_valid_i && !flush_valid_i && !sq_flush_valid_i && !bar_valid_i && (state_q == StIdle || act_go);
+  assign launch_mr = launch && head_in_range && needs_mr(c_in, meta_i.dma_len);
 
   assign meta_ready_o = launch;
   assign adm_ready_o = state_q == StIdle && !wb_q;
@@ -854,18 +863,23 @@ module rx_transport
   assign qp_err_valid_o = err_v_q;
   assign qp_err_idx_o = err_q;
   assign qp_err_access_o = err_access_q;
-  assign qp_req_valid_o = qp_req_q;
-  assign qp_req_idx_o = p_q.qp;
+  assign qp_req_valid_o = meta_valid_i && head_in_range && !pre_wait_q && !pre_have;
+  assign qp_req_idx_o = head_qp;
   // asked for when the report of the packet before has arrived, there when the QP's attributes are
   assign rt_re_o = rt_req_q;
   assign rt_qp_o = p_q.qp;
-  assign mr_req_valid_o = mr_req_q;
-  assign mr_req_idx_o = mr_key_idx(state_q == StMr ? sge.lkey : start_p ? p_q.rkey : st_q.rkey);
+  assign mr_req_valid_o = launch_mr || sge_here || mr_req_q;
+  always_comb begin
+    if (launch_mr) mr_req_idx_o = mr_key_idx(start_in ? meta_i.rkey : st_in.rkey);
+    else if (sge_go || state_q == StMr) mr_req_idx_o = mr_key_idx(sge.lkey);
+    else mr_req_idx_o = mr_key_idx(start_p ? p_q.rkey : st_q.rkey);
+  end
   // a frame that is not RoCEv2 is like a datagram
   assign head_opcode = meta_i.raw ? OpUdSendOnly : meta_i.opcode;
   assign c_in = classify(head_opcode);
   assign c_p = classify(p_q.opcode);
   assign start_p = c_p.first || c_p.only || c_p.read || c_p.atomic;
+  assign start_in = c_in.first || c_in.only || c_in.read || c_in.atomic;
   assign rq_req_valid_o = state_q == StRq;
   assign rq_req_o = '{
     qp: p_q.qp, has_srq: q_q.has_srq, srqn: q_q.srqn,
@@ -874,6 +888,12 @@ module rx_transport
   };
   assign sge = c_p.response ? rt_view_i.entry.sge[sge_q[1:0]] : rq_rsp_i.sge[sge_q[1:0]];
   assign sge_room = sge.length - off_q;
+  // the next part of the payload is placed: as soon as the WQE is there
+  assign sge_go = state_q == StSge ||
+                  (state_q == StRqWait && rq_rsp_valid_i && rq_rsp_i.status == RqOk && !commit_q && !close_q &&
+                   c_p.send && (p_q.payload_len != 0 || k_q.ud));
+  assign sge_none = !c_p.response && (sge_q == rq_rsp_i.num_sge || total_q > 32'h8000_0000);
+  assign sge_here = sge_go && !sge_none && off_q < sge.length;
   logic between;   // packets
   assign between = state_q == StIdle && !adm_valid_i && (!wr_v_q || wr_ready_i);
   // the state read for a repeated acknowledge must not be on its way to the RAM
@@ -905,6 +925,8 @@ module rx_transport
               rt_view_i, cr_code_i);
     end
   end
+  // read ahead before the packet in StAct changed it: take the new state of the same QP
+  assign st_in = state_q == StAct && a.set_state && p_q.qp == head_qp ? a.st : ram_st;
   assign rt_update_valid_o = act_go && a.update;
   assign rt_update_o = a.rt;
 
@@ -918,10 +940,11 @@ module rx_transport
     if (!rst_ni) begin
       state_q <= StIdle;
       rt_req_q <= 1'b0;
-      qp_req_q <= 1'b0;
       mr_req_q <= 1'b0;
-      qp_wait_q <= 1'b0;
       mr_wait_q <= 1'b0;
+      pre_wait_q <= 1'b0;
+      pre_ok_q <= 1'b0;
+      pre_stale_q <= 1'b0;
       ahead_ok_q <= 1'b0;
       wb_q <= 1'b0;
       pcmd_v_q <= 1'b0;
@@ -956,8 +979,12 @@ module rx_transport
       if (wr_ready_i) wr_v_q <= 1'b0;
       if (ackrx_ready_i) ackrx_v_q <= 1'b0;
       if (qp_err_ready_i) err_v_q <= 1'b0;
-      if (qp_req_ready_i) qp_req_q <= 1'b0;
       if (mr_req_ready_i) mr_req_q <= 1'b0;
+      if (qp_req_valid_o && qp_req_ready_i) pre_wait_q <= 1'b1;
+      else if (qp_rsp_valid_i) pre_wait_q <= 1'b0;
+      if (pre_wait_q && qp_rsp_valid_i) pre_ok_q <= !pre_stale_q && !drain_rise;
+      else if (launch || drain_rise) pre_ok_q <= 1'b0;
+      pre_stale_q <= pre_wait_q && !qp_rsp_valid_i && (pre_stale_q || drain_rise);
       if (ram_re || ctx_re) ahead_ok_q <= !adm_fire && !update && !ctx_re;
 
       unique case (state_q)
@@ -992,36 +1019,11 @@ module rx_transport
         end
 
         StLookup: begin
-          if (qp_wait_q && qp_rsp_valid_i) begin
-            qp_wait_q <= 1'b0;
-            q_q <= '{
-              state: qp_rsp_i.state,
-              qp_type: qp_rsp_i.qp_type,
-              path_mtu: qp_rsp_i.path_mtu,
-              remote_write: qp_rsp_i.remote_write,
-              remote_read: qp_rsp_i.remote_read,
-              remote_atomic: qp_rsp_i.remote_atomic,
-              max_dest_rd_atomic: qp_rsp_i.max_dest_rd_atomic,
-              pd: qp_rsp_i.pd,
-              dest_qpn: qp_rsp_i.dest_qpn,
-              recv_cqn: qp_rsp_i.recv_cqn,
-              has_srq: qp_rsp_i.has_srq,
-              srqn: qp_rsp_i.srqn,
-              credits: qp_rsp_i.flow_control && qp_rsp_i.qp_type == QpTypeRc && !qp_rsp_i.has_srq,
-              min_rnr_timer: qp_rsp_i.min_rnr_timer,
-              addr_ok: qp_rsp_i.qp_type inside {QpTypeUd, QpTypeRaw} ||
-                       (p_q.sip == qp_rsp_i.dgid && p_q.dip == qp_rsp_i.sgid &&
-                        p_q.ipv6 == qp_rsp_i.ipv6),
-              pkey_ok: p_q.raw || pkey_match(p_q.pkey, qp_rsp_i.pkey),
-              qkey_ok: qp_rsp_i.qp_type != QpTypeUd || p_q.qkey == qp_rsp_i.qkey,
-              gsi: qp_rsp_i.gsi
-            };
-          end
           if (mr_wait_q && mr_rsp_valid_i) begin
             mr_wait_q <= 1'b0;
             mr_q <= mr_rsp_i;
           end
-          if (lookup_done) state_q <= StCheck;
+          if (!mr_wait_q || mr_rsp_valid_i) state_q <= StCheck;
         end
 
         StCheck: begin
@@ -1054,29 +1056,13 @@ module rx_transport
               recv_q <= RecvWqe;
               close_q <= 1'b1;
               if (!k_q.rq_last) state_q <= StRq;
-            end else if (c_p.send && (p_q.payload_len != 0 || k_q.ud)) begin
-              state_q <= StSge;
-            end else if (c_p.inv) begin
+            end else if (c_p.inv) begin  // a SEND with payload: sge_go
               state_q <= StInv;
             end
           end
         end
 
-        StSge: begin
-          run_q <= sge_room < 32'(left_q) ? sge_room[12:0] : left_q;
-          if (!c_p.response && (sge_q == rq_rsp_i.num_sge || total_q > 32'h8000_0000)) begin
-            recv_q <= RecvLen;
-            close_q <= !k_q.keep;
-            state_q <= k_q.rq_last || k_q.keep ? StAct : StRq;
-          end else if (off_q >= sge.length) begin
-            sge_q <= sge_q + 3'd1;
-            off_q <= off_q - sge.length;
-          end else begin
-            mr_req_q <= 1'b1;
-            mr_wait_q <= 1'b1;
-            state_q <= StMr;
-          end
-        end
+        StSge: ;  // below
 
         StMr: if (mr_rsp_valid_i) begin
           mr_wait_q <= 1'b0;
@@ -1249,8 +1235,26 @@ module rx_transport
         end
       endcase
 
+      if (sge_go) begin
+        run_q <= sge_room < 32'(left_q) ? sge_room[12:0] : left_q;
+        if (sge_none) begin
+          recv_q <= RecvLen;
+          close_q <= !k_q.keep;
+          state_q <= k_q.rq_last || k_q.keep ? StAct : StRq;
+        end else if (!sge_here) begin
+          sge_q <= sge_q + 3'd1;
+          off_q <= off_q - sge.length;
+          state_q <= StSge;
+        end else begin
+          mr_req_q <= !mr_req_ready_i;
+          mr_wait_q <= 1'b1;
+          state_q <= StMr;
+        end
+      end
+
       if (launch) begin
-        state_q <= StLookup;
+        state_q <= launch_mr || c_in.response ? StLookup : StCheck;
+        q_q <= pre_q;
         ahead_ok_q <= 1'b0;
         p_q <= '{
           in_range: head_in_range,
@@ -1280,15 +1284,35 @@ module rx_transport
           compare: meta_i.compare
         };
         rt_req_q <= c_in.response;
-        // read ahead before the packet in StAct changed it: take the new state of the same QP
-        st_q <= state_q == StAct && a.set_state && p_q.qp == head_qp ? a.st : ram_st;
-        qp_req_q <= head_in_range;
-        qp_wait_q <= head_in_range;
-        mr_req_q <= head_in_range &&
-                    needs_mr(c_in, meta_i.dma_len);
-        mr_wait_q <= head_in_range &&
-                     needs_mr(c_in, meta_i.dma_len);
+        st_q <= st_in;
+        mr_req_q <= launch_mr && !mr_req_ready_i;
+        mr_wait_q <= launch_mr;
       end
+    end
+    if (qp_req_valid_o) pre_qp_q <= head_qp;
+    if (qp_rsp_valid_i) begin
+      pre_q <= '{
+        state: qp_rsp_i.state,
+        qp_type: qp_rsp_i.qp_type,
+        path_mtu: qp_rsp_i.path_mtu,
+        remote_write: qp_rsp_i.remote_write,
+        remote_read: qp_rsp_i.remote_read,
+        remote_atomic: qp_rsp_i.remote_atomic,
+        max_dest_rd_atomic: qp_rsp_i.max_dest_rd_atomic,
+        pd: qp_rsp_i.pd,
+        dest_qpn: qp_rsp_i.dest_qpn,
+        recv_cqn: qp_rsp_i.recv_cqn,
+        has_srq: qp_rsp_i.has_srq,
+        srqn: qp_rsp_i.srqn,
+        credits: qp_rsp_i.flow_control && qp_rsp_i.qp_type == QpTypeRc && !qp_rsp_i.has_srq,
+        min_rnr_timer: qp_rsp_i.min_rnr_timer,
+        addr_ok: qp_rsp_i.qp_type inside {QpTypeUd, QpTypeRaw} ||
+                 (meta_i.sip == qp_rsp_i.dgid && meta_i.dip == qp_rsp_i.sgid &&
+                  meta_i.ipv6 == qp_rsp_i.ipv6),
+        pkey_ok: meta_i.raw || pkey_match(meta_i.pkey, qp_rsp_i.pkey),
+        qkey_ok: qp_rsp_i.qp_type != QpTypeUd || meta_i.qkey == qp_rsp_i.qkey,
+        gsi: qp_rsp_i.gsi
+      };
     end
   end
 
@@ -1301,7 +1325,7 @@ module rx_transport
   // ---- drain ------------------------------------------------------------------------------------
   // One mark on the packet inside and on each output register that was full at the rise; the marks
   // of the packet move on to the outputs that it fills.
-  logic       drain_q, mark_pkt_q;
+  logic       mark_pkt_q;
   logic [4:0] mark_out_q, out_v, out_rdy, out_load;
   assign out_v = {grh_v_q, pcmd_v_q, wr_v_q, ackrx_v_q, err_v_q};
   assign out_rdy = {grh_ready_i, pcmd_fire, wr_ready_i, ackrx_ready_i, qp_err_ready_i};
