@@ -12,11 +12,13 @@ RTL := $(wildcard hw/rtl/*/*.sv hw/rtl/*.sv hw/rtl/*.f)
 DEMO_FLAGS ?=
 # every kind of traffic, with loss and errors
 CHECK_TESTS := ^Test(Core|Reads$$|LossyReads|AtomicSum|ReadResponse|Deregistered|UC|UD|SRQ|Recv|Loss|Window|Events|Reset)
+# more QPs than slots, whatever they do
+THRASH_TESTS := ^Test(Soak|Random|Lossy|Reads|Atomic|UC|UD|SRQ|Checklist|MoreQPs|Reset|Credits|SendQueueDrain|Window|MemoryWindow)
 # goroutines that share a device, threads that share an engine
 RACE_TESTS := ^Test(Core|Faults|ProbeThreads|ProbeFreeRunning|Wait|PingPong|Channel|Solicited|Moderation|AsyncEvents|Events|IRQ|Batch)
 
 .DEFAULT_GOAL := help
-.PHONY: help tools lib demo soak check-activity race test test-go test-rtl lint lint-rtl lint-go generate check-generated bench synth-check area coverage formal formal-mutants clean
+.PHONY: help tools lib demo soak thrash check-activity race test test-go test-rtl lint lint-rtl lint-go generate check-generated bench synth-check area coverage formal formal-mutants clean
 
 help: ## this list
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 20
@@ -66,6 +68,12 @@ test-go: lib ## Go tests, co-simulation tests included
 soak: lib ## random traffic of all services with faults against a model, for long (SOAK=operations SEED=n)
 	@OPENRNIC_SOAK=$(or $(SOAK),50000) OPENRNIC_SEED=$(or $(SEED),$(shell date +%s)) $(GO) test -count=1 -timeout 0 -v -run 'TestSoak$$' ./driver/verbs
 
+thrash: tools ## random traffic with faults on NICs with eight slots for QPs, for long (SOAK=operations SEED=n)
+	@mkdir -p build/thrash
+	@for w in $(WIDTHS); do verilator/build.sh $$w thrash && cp build/lib/librnic_w$${w}_thrash.so build/thrash/librnic_w$$w.so || exit 1; done
+	@OPENRNIC_LIB_DIR=$(CURDIR)/build/thrash OPENRNIC_SOAK=$(or $(SOAK),50000) OPENRNIC_SEED=$(or $(SEED),$(shell date +%s)) \
+	  $(GO) test -count=1 -timeout 0 -v -run '$(THRASH_TESTS)' ./driver/verbs
+
 check-activity: tools ## Go tests on models that stop where verilator/activity.pl left out a change
 	@mkdir -p build/check
 	@for w in $(WIDTHS); do verilator/build.sh $$w check && cp build/lib/librnic_w$${w}_check.so build/check/librnic_w$$w.so || exit 1; done
@@ -74,8 +82,9 @@ check-activity: tools ## Go tests on models that stop where verilator/activity.p
 race: lib ## Go tests of what runs in several goroutines, under the race detector
 	@$(GO) test -race -count=1 -timeout 120m -run '$(RACE_TESTS)' ./cosim/... ./driver/verbs
 
-bench: lib build/rnic ## performance table and build/bench.json
-	@build/rnic bench --json build/bench.json
+bench: lib build/rnic ## performance table, build/bench.json and build/bench-qps.svg
+	@verilator/build.sh 512 slots1k
+	@build/rnic bench --json build/bench.json --plot build/bench-qps.svg
 
 synth-check: ## elaborate the RTL in Yosys with the slang front end, both widths
 	@.ci/tools.sh synth

@@ -1,27 +1,31 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
-# Builds the library of one verilated NIC:  verilator/build.sh WIDTH [trace] [asan] [check] [probe]
+# Builds the library of one verilated NIC:  verilator/build.sh WIDTH [trace] [asan] [check] [thrash] [slots1k] [probe]
 #   WIDTH  64, 128, 256, 512       -> build/lib/librnic_w<WIDTH>.so
 #   trace  with FST waves          -> build/lib/librnic_w<WIDTH>_trace.so
 #   asan   AddressSanitizer and UBSan in the harness -> build/lib/librnic_w<WIDTH>_asan.so (preload libasan)
 #   check  evaluates all of the RTL in every cycle and stops if activity.pl would have left out a change
 #          -> build/lib/librnic_w<WIDTH>_check.so
+#   thrash two sets of QPs on chip: contexts come and go with nearly every packet -> build/lib/librnic_w<WIDTH>_thrash.so
+#   slots1k 1024 slots for QPs instead of 256 -> build/lib/librnic_w<WIDTH>_slots1k.so
 #   probe  the harness' own test fixture instead of rnic_core -> build/lib/librnic_probe_w<WIDTH>.so
 # Does nothing when RTL, harness and options are those of the library that is there. JOBS=n compilers at a time
 # (default 2). A terminal sees one progress line; on an error the tail of the log is shown.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
-width=${1:?usage: verilator/build.sh WIDTH [trace] [asan] [probe]}
+width=${1:?usage: verilator/build.sh WIDTH [trace] [asan] [check] [thrash] [slots1k] [probe]}
 shift
 case $width in 64|128|256|512) ;; *) echo "build.sh: width $width is not 64, 128, 256 or 512" >&2; exit 2 ;; esac
-trace=0 san='' check='' top=rnic_core name=rnic_w$width
+trace=0 san='' check='' core=() top=rnic_core name=rnic_w$width
 for opt in "$@"; do [ "$opt" != probe ] || { top=harness_probe name=rnic_probe_w$width; }; done
 for opt in "$@"; do
   case $opt in
     trace) trace=1 name=${name}_trace ;;
     asan) san='-fsanitize=address,undefined -fno-sanitize-recover=undefined -g1' name=${name}_asan ;;
     check) check=-DRNIC_ACTIVITY_CHECK name=${name}_check ;;
+    thrash) core=(-GQpLogSets=1) name=${name}_thrash ;;
+    slots1k) core=(-DRNIC_NUM_QP=1024) name=${name}_slots1k ;;
     probe) ;;
     *) echo "build.sh: unknown option $opt" >&2; exit 2 ;;
   esac
@@ -32,7 +36,7 @@ mkdir -p "$dir" build/lib
 exec 9>"$dir.lock"
 flock 9
 
-vflags=(--cc --top-module "$top" --prefix Vrnic -GDataW="$width" --Mdir "$dir" -O3 --x-assign fast --x-initial fast
+vflags=(--cc --top-module "$top" --prefix Vrnic -GDataW="$width" "${core[@]}" --Mdir "$dir" -O3 --x-assign fast --x-initial fast
         --noassert --unroll-count 1024 --output-split 20000 -Wno-fatal -Wno-lint -Wno-style)
 # With waves every signal has to be there in every cycle; without, activity.pl follows what changes, in small statements.
 if [ $trace = 1 ]; then vflags+=(--trace-fst --trace-structs); else vflags+=(-fno-merge-cond); fi

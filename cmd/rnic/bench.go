@@ -41,8 +41,18 @@ type benchRow struct {
 
 // benchmark collects rows and prints them as they come.
 type benchmark struct {
-	out  io.Writer
-	rows []benchRow
+	out   io.Writer
+	notes io.Writer // what lies behind the figures
+	rows  []benchRow
+	long  bool   // also what takes minutes
+	plot  string // file for goodput over QPs; may be empty
+}
+
+// note tells something that is not a figure of the benchmark.
+func (b *benchmark) note(format string, args ...any) {
+	if b.notes != nil {
+		fmt.Fprintf(b.notes, "  "+format+"\n", args...)
+	}
 }
 
 // add records a figure; goal 0 means none, otherwise at least goal is wanted.
@@ -69,8 +79,8 @@ func (b *benchmark) record(r benchRow) {
 }
 
 func newBenchCmd() *cobra.Command {
-	var file, only string
-	var strict bool
+	var file, only, plot string
+	var strict, long, verbose bool
 	cmd := &cobra.Command{
 		Use:   "bench",
 		Short: "Measure the RTL (exact, in cycles) and the simulation",
@@ -80,7 +90,10 @@ this one.`,
 		Example: "  rnic bench --json build/bench.json",
 		Args:    cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			b := &benchmark{out: cmd.OutOrStdout()}
+			b := &benchmark{out: cmd.OutOrStdout(), long: long, plot: plot}
+			if verbose {
+				b.notes = cmd.ErrOrStderr()
+			}
 			if err := b.run(only); err != nil {
 				return err
 			}
@@ -98,7 +111,10 @@ this one.`,
 		},
 	}
 	cmd.Flags().StringVar(&file, "json", "", "also write the figures to this `file`, an array of {name, value, unit, goal, met}")
-	cmd.Flags().StringVar(&only, "only", "", "measure one `part`: goodput, rate, latency, driver or simulation")
+	cmd.Flags().StringVar(&only, "only", "", "measure one `part`: goodput, rate, qps, latency, driver or simulation")
+	cmd.Flags().StringVar(&plot, "plot", "", "draw goodput over the number of QPs into this SVG `file` (part qps)")
+	cmd.Flags().BoolVar(&long, "long", false, "also with 10240 and 65534 QPs, which takes many minutes (part qps)")
+	cmd.Flags().BoolVar(&verbose, "verbose", false, "tell what lies behind the figures: the QP cache, AXI (part qps)")
 	cmd.Flags().BoolVar(&strict, "strict", false, "exit 1 if a goal is not met")
 	return cmd
 }
@@ -129,6 +145,8 @@ var benchParts = []struct {
 	{"rate", func(b *benchmark) error { return b.sendRate(512, 1, 0) }},
 	{"rate", func(b *benchmark) error { return b.parserRate(512, 40) }},
 	{"rate", func(b *benchmark) error { return b.parserRate(64, 0) }},
+	{"qps", func(b *benchmark) error { return b.manyQPs(512) }},
+	{"qps", func(b *benchmark) error { return b.commands(512, 10240) }},
 	{"latency", func(b *benchmark) error { return b.latency(512) }},
 	{"latency", func(b *benchmark) error { return b.latency(64) }},
 	{"latency", func(b *benchmark) error { return b.sendLatency(512) }},
@@ -153,7 +171,7 @@ func (b *benchmark) run(only string) error {
 		}
 	}
 	if !ran {
-		return usageErrorf("--only %s: there are goodput, rate, latency, driver and simulation", only)
+		return usageErrorf("--only %s: there are goodput, rate, qps, latency, driver and simulation", only)
 	}
 	return nil
 }

@@ -248,7 +248,7 @@ func (s *siege) harmless() shot {
 			h.DestQP = 0x100 + s.rnd.Uint32N(256)
 		}
 	case "out of range":
-		h.DestQP = pick[uint32](s, 0, 1, 0xff, 0x200, 0xffffff, h.DestQP|0x10000)
+		h.DestQP = pick[uint32](s, 0, 1, 0xfff, 0x1000, 0xffffff, h.DestQP|0x10000)
 	case "CNP":
 		h.Opcode, payload, drop = roce.CNP, make([]byte, 16), regs.TransportDropCNP
 	case "bad FCS": // of the very packet that is expected

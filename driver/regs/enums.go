@@ -219,6 +219,9 @@ const (
 	TransportDropRecvError TransportDrop = 17
 	// UD, raw packets: longer than the receive buffer, which stays for the next one
 	TransportDropRecvLength TransportDrop = 18
+	// no slot for the QP could be had in time: all were held by packets that a pause of the peer kept
+	// from leaving
+	TransportDropNoSlot TransportDrop = 19
 )
 
 // String returns the name as in the register map, or the number if it has none.
@@ -262,6 +265,8 @@ func (e TransportDrop) String() string {
 		return "recv_error"
 	case TransportDropRecvLength:
 		return "recv_length"
+	case TransportDropNoSlot:
+		return "no_slot"
 	}
 	return "transport_drop(" + strconv.FormatUint(uint64(e), 10) + ")"
 }
@@ -307,6 +312,8 @@ func (e TransportDrop) Doc() string {
 		return "UC, UD: a receive WQE completed with an error; the QP is in ERR"
 	case TransportDropRecvLength:
 		return "UD, raw packets: longer than the receive buffer, which stays for the next one"
+	case TransportDropNoSlot:
+		return "no slot for the QP could be had in time: all were held by packets that a pause of the peer kept from leaving"
 	}
 	return ""
 }
@@ -975,6 +982,8 @@ type CtxKind uint8
 const (
 	// memory regions and windows
 	CtxKindMR CtxKind = 0
+	// queue pairs
+	CtxKindQP CtxKind = 1
 )
 
 // String returns the name as in the register map, or the number if it has none.
@@ -982,6 +991,8 @@ func (e CtxKind) String() string {
 	switch e {
 	case CtxKindMR:
 		return "mr"
+	case CtxKindQP:
+		return "qp"
 	}
 	return "ctx_kind(" + strconv.FormatUint(uint64(e), 10) + ")"
 }
@@ -991,6 +1002,8 @@ func (e CtxKind) Doc() string {
 	switch e {
 	case CtxKindMR:
 		return "memory regions and windows"
+	case CtxKindQP:
+		return "queue pairs"
 	}
 	return ""
 }

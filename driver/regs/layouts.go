@@ -1437,7 +1437,8 @@ const (
 )
 
 // CtxMem is layout ctx_mem, 16 bytes: Command slot of set_ctx_mem. The memory is the device's until
-// its reset: 64 bytes per object, zero when it is given; its contents are not for software.
+// its reset: 64 bytes per object (QPs: 2048), zero when it is given; its contents are not for
+// software.
 type CtxMem struct {
 	// Addr is at byte 0: IOVA of the memory, aligned to 4096 bytes.
 	Addr uint64
@@ -1493,13 +1494,13 @@ const (
 
 // DeviceCaps is layout device_caps, 64 bytes: Answer of query_device.
 type DeviceCaps struct {
-	// NumQP is at byte 0.
+	// NumQP is at byte 0: QPNs are below this, and below what set_ctx_mem gives memory for.
 	NumQP uint32
 	// NumCQ is at byte 4.
 	NumCQ uint32
 	// NumMR is at byte 8: that a key can name; there are as many as set_ctx_mem gives memory for.
 	NumMR uint32
-	// FirstQPN is at byte 12: QPNs run from here to first_qpn+num_qp-1.
+	// FirstQPN is at byte 12: the lowest QPN of a QP.
 	FirstQPN uint32
 	// MaxSGE is at byte 16.
 	MaxSGE uint32

@@ -6,7 +6,7 @@ package regs
 
 // LayoutHash is the hash over the register map and the layouts that this package was made for; the
 // NIC shows its own in register layout_hash (LayoutHashOffset).
-const LayoutHash uint32 = 0x13522ba9
+const LayoutHash uint32 = 0x55f227b7
 
 // Place and size of the register block in bytes.
 const (
@@ -107,6 +107,11 @@ const (
 	MRCacheStallOffset              uint64 = 0x1420 // ro, 64 bits
 	StallTxCreditOffset             uint64 = 0x1430 // ro, 64 bits
 	TxCreditUpdatesOffset           uint64 = 0x1438 // ro, 64 bits
+	QPCacheHitOffset                uint64 = 0x1440 // ro, 64 bits
+	QPCacheMissOffset               uint64 = 0x1448 // ro, 64 bits
+	QPCacheEvictOffset              uint64 = 0x1450 // ro, 64 bits
+	QPCacheWritebackOffset          uint64 = 0x1458 // ro, 64 bits
+	QPCacheStallOffset              uint64 = 0x1460 // ro, 64 bits
 	RxPrioPauseOffset               uint64 = 0x1500 // ro, 64 bits
 	TxPrioPauseOffset               uint64 = 0x1540 // ro, 64 bits
 	TxPauseStormWarningEventsOffset uint64 = 0x1580 // ro, 64 bits
@@ -123,7 +128,7 @@ const (
 	LastDIPStride       uint64 = 8
 	RxDropCount                = 24
 	RxDropStride        uint64 = 8
-	TransportDropCount         = 19
+	TransportDropCount         = 20
 	TransportDropStride uint64 = 8
 	RxPrioPauseCount           = 8
 	RxPrioPauseStride   uint64 = 8
@@ -166,7 +171,7 @@ func (r VersionReg) WithMajor(v uint16) VersionReg { return r&^(0xffff<<16) | Ve
 type LayoutHashReg uint32
 
 // LayoutHashReset is the value after reset.
-const LayoutHashReset LayoutHashReg = 0x13522ba9
+const LayoutHashReset LayoutHashReg = 0x55f227b7
 
 // Hash is bits 31:0.
 func (r LayoutHashReg) Hash() uint32 { return uint32(r >> 0 & 0xffffffff) }
@@ -1549,6 +1554,65 @@ func (r TxCreditUpdatesReg) Count() uint64 { return uint64(r >> 0 & 0xffffffffff
 // WithCount returns r with count set to v; bits of v that do not fit are dropped.
 func (r TxCreditUpdatesReg) WithCount(v uint64) TxCreditUpdatesReg {
 	return r&^(0xffffffffffffffff<<0) | TxCreditUpdatesReg(v)&0xffffffffffffffff<<0
+}
+
+// QPCacheHitReg is a value of register qp_cache_hit (ro, 64 bits): Look-ups of QPs that had a slot.
+type QPCacheHitReg uint64
+
+// Count is bits 63:0.
+func (r QPCacheHitReg) Count() uint64 { return uint64(r >> 0 & 0xffffffffffffffff) }
+
+// WithCount returns r with count set to v; bits of v that do not fit are dropped.
+func (r QPCacheHitReg) WithCount(v uint64) QPCacheHitReg {
+	return r&^(0xffffffffffffffff<<0) | QPCacheHitReg(v)&0xffffffffffffffff<<0
+}
+
+// QPCacheMissReg is a value of register qp_cache_miss (ro, 64 bits): Contexts fetched from host
+// memory, for look-ups and prefetches, and QPs created.
+type QPCacheMissReg uint64
+
+// Count is bits 63:0.
+func (r QPCacheMissReg) Count() uint64 { return uint64(r >> 0 & 0xffffffffffffffff) }
+
+// WithCount returns r with count set to v; bits of v that do not fit are dropped.
+func (r QPCacheMissReg) WithCount(v uint64) QPCacheMissReg {
+	return r&^(0xffffffffffffffff<<0) | QPCacheMissReg(v)&0xffffffffffffffff<<0
+}
+
+// QPCacheEvictReg is a value of register qp_cache_evict (ro, 64 bits): QPs that gave their slot to
+// others.
+type QPCacheEvictReg uint64
+
+// Count is bits 63:0.
+func (r QPCacheEvictReg) Count() uint64 { return uint64(r >> 0 & 0xffffffffffffffff) }
+
+// WithCount returns r with count set to v; bits of v that do not fit are dropped.
+func (r QPCacheEvictReg) WithCount(v uint64) QPCacheEvictReg {
+	return r&^(0xffffffffffffffff<<0) | QPCacheEvictReg(v)&0xffffffffffffffff<<0
+}
+
+// QPCacheWritebackReg is a value of register qp_cache_writeback (ro, 64 bits): QPs evicted that had
+// been changed and were written to host memory.
+type QPCacheWritebackReg uint64
+
+// Count is bits 63:0.
+func (r QPCacheWritebackReg) Count() uint64 { return uint64(r >> 0 & 0xffffffffffffffff) }
+
+// WithCount returns r with count set to v; bits of v that do not fit are dropped.
+func (r QPCacheWritebackReg) WithCount(v uint64) QPCacheWritebackReg {
+	return r&^(0xffffffffffffffff<<0) | QPCacheWritebackReg(v)&0xffffffffffffffff<<0
+}
+
+// QPCacheStallReg is a value of register qp_cache_stall (ro, 64 bits): Cycles in which a packet,
+// doorbell, timer, turn or command waited for its QP's slot.
+type QPCacheStallReg uint64
+
+// Count is bits 63:0.
+func (r QPCacheStallReg) Count() uint64 { return uint64(r >> 0 & 0xffffffffffffffff) }
+
+// WithCount returns r with count set to v; bits of v that do not fit are dropped.
+func (r QPCacheStallReg) WithCount(v uint64) QPCacheStallReg {
+	return r&^(0xffffffffffffffff<<0) | QPCacheStallReg(v)&0xffffffffffffffff<<0
 }
 
 // RxPrioPauseReg is a value of register rx_prio_pause (ro, 64 bits): Times the peer stopped a

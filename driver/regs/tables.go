@@ -12,7 +12,7 @@ var registers = []Register{
 		{Name: "minor", Doc: "", Lo: 0, Width: 16},
 		{Name: "major", Doc: "", Lo: 16, Width: 16},
 	}},
-	{Name: "layout_hash", Doc: "Hash over registers and layouts; the driver compares it at open.", Offset: 0x8, Width: 32, Access: AccessCONST, Array: false, Count: 1, Stride: 4, Reset: 0x13522ba9, Fields: []Field{
+	{Name: "layout_hash", Doc: "Hash over registers and layouts; the driver compares it at open.", Offset: 0x8, Width: 32, Access: AccessCONST, Array: false, Count: 1, Stride: 4, Reset: 0x55f227b7, Fields: []Field{
 		{Name: "hash", Doc: "", Lo: 0, Width: 32},
 	}},
 	{Name: "caps0", Doc: "Sizes built into this RTL.", Offset: 0x10, Width: 32, Access: AccessRO, Array: false, Count: 1, Stride: 4, Reset: 0x0, Fields: []Field{
@@ -291,7 +291,7 @@ var registers = []Register{
 	{Name: "rx_drop", Doc: "Frames dropped by the front end, indexed by drop_reason (element 0 counts accepted frames).", Offset: 0x1200, Width: 64, Access: AccessRO, Array: true, Count: 24, Stride: 8, Reset: 0x0, Fields: []Field{
 		{Name: "count", Doc: "", Lo: 0, Width: 64},
 	}},
-	{Name: "transport_drop", Doc: "Packets dropped by the transport, indexed by transport_drop.", Offset: 0x1300, Width: 64, Access: AccessRO, Array: true, Count: 19, Stride: 8, Reset: 0x0, Fields: []Field{
+	{Name: "transport_drop", Doc: "Packets dropped by the transport, indexed by transport_drop.", Offset: 0x1300, Width: 64, Access: AccessRO, Array: true, Count: 20, Stride: 8, Reset: 0x0, Fields: []Field{
 		{Name: "count", Doc: "", Lo: 0, Width: 64},
 	}},
 	{Name: "mr_cache_hit", Doc: "Look-ups of memory regions and windows that the cache answered at once.", Offset: 0x1400, Width: 64, Access: AccessRO, Array: false, Count: 1, Stride: 8, Reset: 0x0, Fields: []Field{
@@ -313,6 +313,21 @@ var registers = []Register{
 		{Name: "count", Doc: "", Lo: 0, Width: 64},
 	}},
 	{Name: "tx_credit_updates", Doc: "Acknowledges repeated because a receive was posted to a QP whose peer had no credits.", Offset: 0x1438, Width: 64, Access: AccessRO, Array: false, Count: 1, Stride: 8, Reset: 0x0, Fields: []Field{
+		{Name: "count", Doc: "", Lo: 0, Width: 64},
+	}},
+	{Name: "qp_cache_hit", Doc: "Look-ups of QPs that had a slot.", Offset: 0x1440, Width: 64, Access: AccessRO, Array: false, Count: 1, Stride: 8, Reset: 0x0, Fields: []Field{
+		{Name: "count", Doc: "", Lo: 0, Width: 64},
+	}},
+	{Name: "qp_cache_miss", Doc: "Contexts fetched from host memory, for look-ups and prefetches, and QPs created.", Offset: 0x1448, Width: 64, Access: AccessRO, Array: false, Count: 1, Stride: 8, Reset: 0x0, Fields: []Field{
+		{Name: "count", Doc: "", Lo: 0, Width: 64},
+	}},
+	{Name: "qp_cache_evict", Doc: "QPs that gave their slot to others.", Offset: 0x1450, Width: 64, Access: AccessRO, Array: false, Count: 1, Stride: 8, Reset: 0x0, Fields: []Field{
+		{Name: "count", Doc: "", Lo: 0, Width: 64},
+	}},
+	{Name: "qp_cache_writeback", Doc: "QPs evicted that had been changed and were written to host memory.", Offset: 0x1458, Width: 64, Access: AccessRO, Array: false, Count: 1, Stride: 8, Reset: 0x0, Fields: []Field{
+		{Name: "count", Doc: "", Lo: 0, Width: 64},
+	}},
+	{Name: "qp_cache_stall", Doc: "Cycles in which a packet, doorbell, timer, turn or command waited for its QP's slot.", Offset: 0x1460, Width: 64, Access: AccessRO, Array: false, Count: 1, Stride: 8, Reset: 0x0, Fields: []Field{
 		{Name: "count", Doc: "", Lo: 0, Width: 64},
 	}},
 	{Name: "rx_prio_pause", Doc: "Times the peer stopped a priority, indexed by priority (mlx5: rx_prioN_pause, less the frames that repeat one pause).", Offset: 0x1500, Width: 64, Access: AccessRO, Array: true, Count: 8, Stride: 8, Reset: 0x0, Fields: []Field{
@@ -554,15 +569,15 @@ var layouts = []Layout{
 		{Name: "object", Doc: "", Lo: 32, Width: 32},
 		{Name: "phase", Doc: "1 on the first pass over the ring, then toggles", Lo: 127, Width: 1},
 	}},
-	{Name: "ctx_mem", Doc: "Command slot of set_ctx_mem. The memory is the device's until its reset: 64 bytes per object, zero when it is given; its contents are not for software.", Size: 16, Fields: []Field{
+	{Name: "ctx_mem", Doc: "Command slot of set_ctx_mem. The memory is the device's until its reset: 64 bytes per object (QPs: 2048), zero when it is given; its contents are not for software.", Size: 16, Fields: []Field{
 		{Name: "addr", Doc: "IOVA of the memory, aligned to 4096 bytes", Lo: 0, Width: 64},
 		{Name: "log_num", Doc: "objects, log2", Lo: 64, Width: 8},
 	}},
 	{Name: "device_caps", Doc: "Answer of query_device.", Size: 64, Fields: []Field{
-		{Name: "num_qp", Doc: "", Lo: 0, Width: 32},
+		{Name: "num_qp", Doc: "QPNs are below this, and below what set_ctx_mem gives memory for", Lo: 0, Width: 32},
 		{Name: "num_cq", Doc: "", Lo: 32, Width: 32},
 		{Name: "num_mr", Doc: "that a key can name; there are as many as set_ctx_mem gives memory for", Lo: 64, Width: 32},
-		{Name: "first_qpn", Doc: "QPNs run from here to first_qpn+num_qp-1", Lo: 96, Width: 32},
+		{Name: "first_qpn", Doc: "the lowest QPN of a QP", Lo: 96, Width: 32},
 		{Name: "max_sge", Doc: "", Lo: 128, Width: 32},
 		{Name: "log_max_queue", Doc: "", Lo: 160, Width: 32},
 		{Name: "max_inflight", Doc: "messages in flight per QP", Lo: 192, Width: 32},

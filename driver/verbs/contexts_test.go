@@ -4,11 +4,15 @@ package verbs_test
 
 import (
 	"bytes"
+	"encoding/binary"
+	"fmt"
 	"math/rand/v2"
+	"slices"
 	"testing"
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/openrnic/openrnic/cosim"
 	"github.com/openrnic/openrnic/driver/regs"
 	"github.com/openrnic/openrnic/driver/verbs"
 	"github.com/openrnic/openrnic/driver/verbs/verbstest"
@@ -129,4 +133,125 @@ func TestMoreMRsThanCached(t *testing.T) {
 			require.ErrorIs(t, wcs[0].Err(), verbs.StatusRemoteAccessErr)
 		}
 	})
+}
+
+// More QPs than slots, used at random in batches with READs, WRITEs, FETCH_ADDs and SENDs, while others are made, reset and go: each QP has
+// memory of its own, so that work done for the wrong one shows.
+func TestMoreQPsThanSlots(t *testing.T) {
+	for _, percent := range []float64{0, 1} {
+		t.Run(fmt.Sprintf("%g%%", percent), func(t *testing.T) {
+			forWidths(t, func(t *testing.T, width int) {
+				const num, batch, batches, size = 600, 48, 40, 64
+				p := newPair(t, verbstest.Config{Width: width, Sim: func(c *cosim.PairConfig) { c.Rules = faults(percent) }})
+				rng := rand.New(rand.NewPCG(uint64(width), uint64(percent)))
+				cfg := verbs.QPConfig{MaxSendWR: 8, MaxRecvWR: 4, SignalAll: true}
+				const remote = verbs.AccessRemoteWrite | verbs.AccessRemoteRead | verbs.AccessRemoteAtomic
+				conn := verbs.ConnectConfig{PathMTU: verbs.MTU1024, Access: remote, Timeout: verbs.Of(uint8(6))}
+				local, err := p.Hosts[0].PD.AllocMR(num*size, verbs.AccessLocalWrite)
+				require.NoError(t, err)
+				far, err := p.Hosts[1].PD.AllocMR(num*size, verbs.AccessLocalWrite|remote)
+				require.NoError(t, err)
+				inbox, err := p.Hosts[1].PD.AllocMR(num*size, verbs.AccessLocalWrite)
+				require.NoError(t, err)
+				var a, b [num]*verbs.QP
+				connect := func(i int) {
+					a[i], b[i], err = p.Connect(cfg, conn)
+					require.NoError(t, err)
+					_, err = b[i].PostRecv(verbs.RecvWR{WRID: uint64(i), SGEs: []verbs.SGE{inbox.SGE(i*size, size)}})
+					require.NoError(t, err)
+				}
+				for i := range num {
+					connect(i)
+				}
+				at := func(mr *verbs.MR, i int) []byte { return mr.Bytes()[i*size : (i+1)*size] }
+				wcs := make([]verbs.WC, batch)
+				for n := range batches {
+					ops := map[int]verbs.Opcode{}
+					want := map[int][]byte{}
+					sends := 0
+					for len(ops) < batch {
+						i := rng.IntN(num)
+						if _, ok := ops[i]; ok {
+							continue
+						}
+						wr := verbs.SendWR{WRID: uint64(i), SGEs: []verbs.SGE{local.SGE(i*size, size)}, RemoteAddr: far.Addr() + uint64(i*size), RKey: far.RKey()}
+						wr.Opcode = []verbs.Opcode{verbs.OpRDMAWrite, verbs.OpRDMARead, verbs.OpSend, verbs.OpAtomicFetchAdd}[rng.IntN(4)]
+						ops[i] = wr.Opcode
+						for k := range size {
+							at(local, i)[k] = byte(rng.Uint32())
+						}
+						want[i] = slices.Clone(at(local, i))
+						switch wr.Opcode {
+						case verbs.OpSend:
+							sends++
+						case verbs.OpRDMARead:
+							want[i] = slices.Clone(at(far, i))
+						case verbs.OpAtomicFetchAdd:
+							wr.SGEs[0].Length, wr.CompareAdd = 8, rng.Uint64()
+							want[i] = slices.Clone(at(far, i)[:8])
+							binary.NativeEndian.PutUint64(want[i], binary.NativeEndian.Uint64(want[i])+wr.CompareAdd)
+						}
+						_, err := a[i].PostSend(wr)
+						require.NoError(t, err)
+					}
+					for side, left := range [2]int{batch, sends} {
+						for left > 0 {
+							k, err := p.Hosts[side].CQ.Poll(wcs)
+							require.NoError(t, err)
+							for _, wc := range wcs[:k] {
+								require.NoError(t, wc.Err(), "batch %d: QP %d, %v", n, wc.WRID, ops[int(wc.WRID)])
+							}
+							left -= k
+						}
+					}
+					for i, op := range ops {
+						got := map[verbs.Opcode][]byte{verbs.OpRDMAWrite: at(far, i), verbs.OpRDMARead: at(local, i), verbs.OpSend: at(inbox, i),
+							verbs.OpAtomicFetchAdd: at(far, i)[:8]}[op]
+						require.Equal(t, want[i], got, "batch %d: %v of QP %d", n, op, i)
+						if op == verbs.OpSend {
+							_, err := b[i].PostRecv(verbs.RecvWR{WRID: uint64(i), SGEs: []verbs.SGE{inbox.SGE(i*size, size)}})
+							require.NoError(t, err)
+						}
+					}
+					// one goes, one takes its number
+					i := rng.IntN(num)
+					require.NoError(t, a[i].Close())
+					require.NoError(t, b[i].Close())
+					connect(i)
+				}
+				for side, h := range p.Hosts {
+					t.Logf("NIC %d: %d hits, %d misses, %d evicted, %d written back, %d cycles of stall", side, verbs.Counter(h.Dev, regs.QPCacheHitOffset),
+						verbs.Counter(h.Dev, regs.QPCacheMissOffset), verbs.Counter(h.Dev, regs.QPCacheEvictOffset), verbs.Counter(h.Dev, regs.QPCacheWritebackOffset),
+						verbs.Counter(h.Dev, regs.QPCacheStallOffset))
+					require.Greater(t, verbs.Counter(h.Dev, regs.QPCacheEvictOffset), uint64(num+batches*batch/4))
+					require.Zero(t, verbs.Counter(h.Dev, regs.BadDoorbellsOffset)+verbs.Counter(h.Dev, regs.AXIReadErrorsOffset)+verbs.Counter(h.Dev, regs.AXIWriteErrorsOffset))
+				}
+			})
+		})
+	}
+}
+
+func TestMaxQP(t *testing.T) {
+	p := newPair(t, verbstest.Config{Width: 64, Verbs: func(c *verbs.Config) { c.MaxQP = 5 }})
+	h := p.Hosts[0]
+	require.Equal(t, 6, h.Dev.Attr().MaxQP)
+	var qps []*verbs.QP
+	for range 6 {
+		qp, err := h.PD.CreateQP(verbs.QPConfig{SendCQ: h.CQ, MaxSendWR: 4})
+		require.NoError(t, err)
+		require.Less(t, qp.QPN(), uint32(8))
+		qps = append(qps, qp)
+	}
+	_, err := h.PD.CreateQP(verbs.QPConfig{SendCQ: h.CQ, MaxSendWR: 4})
+	require.ErrorIs(t, err, verbs.ErrLimit)
+	require.NoError(t, qps[2].Close())
+	_, err = h.PD.CreateQP(verbs.QPConfig{SendCQ: h.CQ, MaxSendWR: 4})
+	require.NoError(t, err)
+	require.ErrorContains(t, verbs.RawCreateQP(h.Dev, 8, regs.QPContext{}), "bad_index")
+	for _, n := range []int{-1, 1<<16 - 1} {
+		cfg := verbs.Config{MAC: h.Dev.MAC(), Addr: h.Dev.GID().Addr(), MaxQP: n}
+		_, err = verbs.NewDevice(p.Sim.Dev[1], cfg)
+		require.ErrorIs(t, err, verbs.ErrInvalid)
+		require.ErrorContains(t, err, "MaxQP")
+	}
 }

@@ -28,6 +28,9 @@ type Config struct {
 	// MaxMR is the number of MRs and memory windows that can exist at once, rounded up to a power of two; 0: 65536. Their contexts
 	// live in host memory, 64 bytes each; the device caches those in use.
 	MaxMR int
+	// MaxQP is the number of QPs that can exist at once, rounded up to a power of two less FirstQPN; 0: 4094. Their contexts live in
+	// host memory, 2 KiB each; the device keeps those in use.
+	MaxQP int
 }
 
 // DeviceAttr tells what a device offers. Corresponds to struct ibv_device_attr.
@@ -68,7 +71,7 @@ type Device struct {
 
 	cmd cmdQueue
 	// contexts is host memory that belongs to the device until its reset.
-	contexts *pcie.DMA
+	contexts []*pcie.DMA
 
 	// pages guards the push windows of the doorbell pages; a QP uses the page that its QPN names.
 	pages [regs.DoorbellPages]sync.Mutex
@@ -145,7 +148,7 @@ func NewDevice(p pcie.Device, cfg Config) (*Device, error) {
 	d.csr.Store32(regs.CtrlOffset, ctrlEnable|ctrlIRQEnable)
 	err := d.queryDevice()
 	if err == nil {
-		err = d.giveContexts(cfg.MaxMR)
+		err = d.giveContexts(cfg.MaxMR, cfg.MaxQP)
 	}
 	if err != nil {
 		return nil, errors.Join(err, d.shutDown(verb))

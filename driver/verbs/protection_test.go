@@ -285,7 +285,7 @@ func attacks() []attack {
 	}})
 
 	// QPs that are not there, or not ready
-	for _, qpn := range []uint32{0, 1, 2, 0xff, 0x1ff, 0x200, 0x10000, 0xffffff} {
+	for _, qpn := range []uint32{0, 1, 0xff, 0xfff, 0x1000, 0x10000, 0xffffff} {
 		l = append(l, one(fmt.Sprintf("QPN 0x%x", qpn), 0, nil, "qpn", false, field(func(h *roce.Headers) { h.DestQP = qpn })))
 	}
 	for _, s := range []string{"RESET", "INIT", "ERR"} {

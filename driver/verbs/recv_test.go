@@ -526,7 +526,7 @@ func TestPostRecvRefused(t *testing.T) {
 	before := w.counter(regs.BadDoorbellsOffset)
 	verbs.RingRQ(w.dev, w.qp.QPN(), 100)
 	verbs.RingRQ(w.dev, reset.QPN(), 1)
-	verbs.RingRQ(w.dev, 3, 1)
+	verbs.RingRQ(w.dev, 99, 1)
 	require.NoError(t, w.eng.Advance(5*simtime.Microsecond))
 	require.Equal(t, before+3, w.counter(regs.BadDoorbellsOffset))
 }

@@ -12,7 +12,8 @@ module rnic_core
   import rnic_pkg::*;
 #(
   parameter int unsigned DataW = 512,
-  parameter int unsigned ClkPs = DataW == 64 ? 8000 : 4000   // clock period in picoseconds, for timers
+  parameter int unsigned ClkPs = DataW == 64 ? 8000 : 4000,  // clock period in picoseconds, for timers
+  parameter int unsigned QpLogSets = QpIdxW - QpLogWays      // sets of the QP cache, log2; fewer than that leave slots unused
 ) (
   input  logic                clk_i,
   input  logic                rst_ni,
@@ -99,19 +100,23 @@ module rnic_core
   localparam int unsigned NumQpPorts = 7;
   localparam int unsigned NumMrPorts = 3;
   localparam int unsigned NumErr = 4;
-  localparam int unsigned NumDrain = 13;
+  localparam int unsigned NumDrain = 15;
+  localparam int unsigned NumWork = 16;         // QPs of the service list at a time
+  localparam int unsigned NumLook = 3 + NumWork; // look-ups of QPs: 0 commands, 1 and 2 received packets, service list
   localparam logic [2:0] WrPayload = 3'(WrIdPayload);
   localparam logic [2:0] WrCqe = 3'(WrIdCqe);
   localparam logic [2:0] WrRsp = 3'(WrIdRsp);
   localparam logic [2:0] WrEqe = 3'(WrIdEqe);
   localparam logic [2:0] WrAtomic = 3'(WrIdAtomic);
   localparam logic [2:0] WrMr = 3'(WrIdMr);
+  localparam logic [2:0] WrQp = 3'(WrIdQp);
   localparam logic [2:0] RdCmd = 3'(RdIdCmd);
   localparam logic [2:0] RdWqe = 3'(RdIdWqe);
   localparam logic [2:0] RdPayload = 3'(RdIdPayload);
   localparam logic [2:0] RdRq = 3'(RdIdRq);
   localparam logic [2:0] RdAtomic = 3'(RdIdAtomic);
   localparam logic [2:0] RdMr = 3'(RdIdMr);
+  localparam logic [2:0] RdQp = 3'(RdIdQp);
   localparam logic [31:0] ResetMagic = 32'h52535421;
 
   // ---- reset ------------------------------------------------------------------------------------
@@ -171,7 +176,11 @@ module rnic_core
   assign db_is_srq = enable && db_offset == rnic_regs_pkg::DbSrqOffset;
   assign db_is_push = enable && db_offset[11:7] == rnic_regs_pkg::DbPushOffset[11:7];
   assign db_is_bad = !db_is_push && !db_is_sq && !db_is_rq && !db_is_cq && !db_is_eq && !db_is_srq;
-  assign db_ready = (db_is_sq && sq_db_ready) || ((db_is_rq || db_is_srq) && rq_db_ready) ||
+  // doorbells of receive queues, from the service list; those of SRQs go straight there
+  logic     rqc_db_ready, hrq_valid;
+  qp_idx_t  hrq_qp;
+  wqe_idx_t hrq_pi;
+  assign db_ready = (db_is_sq && sq_db_ready) || (db_is_rq && rq_db_ready) || (db_is_srq && rqc_db_ready && !hrq_valid) ||
                     (db_is_cq && cq_db_ready) || (db_is_eq && eq_db_ready) || db_is_push || db_is_bad;
   assign ev_db_refused = db_valid && db_is_bad;
 
@@ -190,7 +199,7 @@ module rnic_core
   qp_err_e                   errev_why;
   logic                      drain;
   logic     [NumDrain-1:0]   drain_done;
-  logic     [NumDrain+1:0]   block_idle;
+  logic     [NumDrain+2:0]   block_idle;
   logic                      event_valid, event_ready;
   async_ev_t                 event_in;
 
@@ -200,8 +209,37 @@ module rnic_core
   qp_state_e qp_cmd_from;
   qp_attr_t  qp_cmd_attr, qp_cmd_rsp;
 
-  // verilator lint_off PINCONNECTEMPTY
-  // the ports of the QP cache are not connected yet (docs/qp-cache.md)
+  // slots of QPs, and their contexts between host memory and the modules (docs/qp-cache.md); ctx_*: in into a module, out of it
+  logic        [NumLook-1:0]       look_valid, look_ready, look_rsp_valid, look_rel;
+  logic        [NumLook-1:0][23:0] look_qpn;
+  qpc_status_e [NumLook-1:0]       look_status;
+  qp_idx_t     [NumLook-1:0]       look_slot;
+  logic                            look_create, look_forget, qp_pf_valid, qp_bad_valid, qp_bad_ready;
+  logic        [23:0]              qp_pf_qpn;
+  qpn_t                            qp_bad_qpn;
+  ctx_mem_t                        qp_mem;
+  ctx_ev_t                         ev_qp;
+  qp_idx_t    qt_probe, rt_probe, rq_probe, pw_probe, rr_probe, req_probe, aq_probe, eg_probe;
+  logic       qt_busy, qt_dirty, rt_busy, rq_busy, pw_busy, rr_busy, req_busy, aq_busy, eg_busy;
+  logic       qt_ctx_valid, qt_ctx_ready, qt_ctx_load, rt_ctx_valid, rt_ctx_ready, rt_ctx_load;
+  logic       rq_ctx_valid, rq_ctx_ready, rq_ctx_load, rq_ctx_word, pw_ctx_load, pw_ctx_in, pw_ctx_out;
+  logic       rr_ctx_valid, rr_ctx_ready, rr_ctx_load, rr_ctx_word, req_ctx_valid, req_ctx_ready, req_ctx_load, req_ctx_rsp_valid;
+  qp_idx_t    qt_ctx_qp, rt_ctx_qp, rq_ctx_qp, pw_ctx_qp, rr_ctx_qp, req_ctx_qp;
+  qp_attr_t   qt_ctx_in, qt_ctx_out;
+  rsp_state_t rt_ctx_in, rt_ctx_out;
+  rq_keep_t   rq_ctx_in, rq_ctx_out;
+  logic [3:0] rq_ctx_at;
+  rq_entry_t  rq_entry_in, rq_entry_out;
+  rsp_keep_t  rr_ctx_in, rr_ctx_out;
+  logic [2:0] rr_ctx_at;
+  rsp_value_t rr_value_in, rr_value_out;
+  requester_pkg::keep_e req_ctx_what;
+  qpn_t       req_ctx_qpn;
+  logic [LogInflight-1:0] req_ctx_at;
+  requester_pkg::req_keep_t req_ctx_in, req_ctx_out;
+  requester_pkg::flight_t req_flight_in, req_flight_out;
+  rd_entry_t  req_entry_in, req_entry_out;
+
   qp_table #(.NumPorts(NumQpPorts), .NumErr(NumErr)) u_qp_table (
     .clk_i, .rst_ni(core_rst_n),
     .req_valid_i(qp_req_valid), .req_ready_o(qp_req_ready), .req_idx_i(qp_req_idx),
@@ -213,22 +251,22 @@ module rnic_core
     .err_access_i({rsp_err_access, 2'b00, qp_err_access}),
     .errev_valid_o(errev_valid), .errev_ready_i(errev_ready), .errev_idx_o(errev_idx),
     .errev_why_o(errev_why),
-    .probe_qp_i('0), .busy_o(), .dirty_o(),
-    .ctx_valid_i(1'b0), .ctx_ready_o(), .ctx_load_i(1'b0), .ctx_qp_i('0), .ctx_i('0), .ctx_o(),
+    .probe_qp_i(qt_probe), .busy_o(qt_busy), .dirty_o(qt_dirty),
+    .ctx_valid_i(qt_ctx_valid), .ctx_ready_o(qt_ctx_ready), .ctx_load_i(qt_ctx_load), .ctx_qp_i(qt_ctx_qp), .ctx_i(qt_ctx_in), .ctx_o(qt_ctx_out),
     .drain_i(drain), .drain_done_o(drain_done[0]),
     .ev_fatal_o(ev_qp_fatal), .idle_o(block_idle[0])
   );
-  // verilator lint_on PINCONNECTEMPTY
 
   logic       mr_cmd_valid, mr_cmd_ready, mr_cmd_lock, mr_cmd_rsp_valid, mr_cmd_rsp_bound, mr_cmd_rsp_err;
   mr_cmd_e    mr_cmd_op;
   mr_idx_t    mr_cmd_idx;
   mr_t        mr_cmd_mr, mr_cmd_rsp;
-  qp_idx_t    mr_cmd_qp;
+  qpn_t       mr_cmd_qpn;
   // changes: 0 responder, 1 requester
   logic [1:0] chg_valid, chg_ready, chg_rsp_valid;
   mr_change_t [1:0] chg;
   mr_result_e chg_rsp;
+  mr_change_t req_chg;
   logic       bar_valid, bar_ready, bar_done;
   ctx_mem_t   mr_mem;
   ctx_ev_t    ev_mr;
@@ -242,7 +280,7 @@ module rnic_core
   logic    [1:0] ah_req_valid, ah_rsp_valid;  // requester, egress
   ah_idx_t [1:0] ah_req_idx;
   ah_t     [1:0] ah_rsp;
-  qp_idx_t       gsi_idx, raw_idx;
+  logic [23:0]   gsi_qpn, raw_qpn;
   logic          raw_valid, raw_rx;
 
   ah_table u_ah_table (
@@ -292,7 +330,7 @@ module rnic_core
     .rsp_valid_o(mr_rsp_valid), .rsp_o(mr_rsp),
     .pf_valid_i(mr_pf_valid), .pf_idx_i(mr_pf_idx),
     .cmd_valid_i(mr_cmd_valid), .cmd_ready_o(mr_cmd_ready), .cmd_lock_i(mr_cmd_lock),
-    .cmd_op_i(mr_cmd_op), .cmd_idx_i(mr_cmd_idx), .cmd_mr_i(mr_cmd_mr), .cmd_qp_i(mr_cmd_qp),
+    .cmd_op_i(mr_cmd_op), .cmd_idx_i(mr_cmd_idx), .cmd_mr_i(mr_cmd_mr), .cmd_qpn_i(mr_cmd_qpn),
     .cmd_rsp_valid_o(mr_cmd_rsp_valid), .cmd_rsp_o(mr_cmd_rsp),
     .cmd_rsp_bound_o(mr_cmd_rsp_bound), .cmd_rsp_err_o(mr_cmd_rsp_err),
     .chg_valid_i(chg_valid), .chg_ready_o(chg_ready), .chg_i(chg),
@@ -305,9 +343,53 @@ module rnic_core
     .ev_o(ev_mr), .idle_o(block_idle[NumDrain+1])
   );
 
+  qp_ctx #(.DataW(DataW), .LogSets(QpLogSets), .LogWays(QpLogWays), .NumPorts(NumLook)) u_qp_ctx (
+    .clk_i, .rst_ni(core_rst_n), .mem_on_i(qp_mem.on), .mem_base_i(qp_mem.base[63:11]), .mem_log_num_i(qp_mem.log_num),
+    .req_valid_i(look_valid), .req_ready_o(look_ready), .req_qpn_i(look_qpn), .req_create_i(look_create),
+    .rsp_valid_o(look_rsp_valid), .rsp_status_o(look_status), .rsp_slot_o(look_slot), .rel_valid_i(look_rel), .rel_forget_i(look_forget),
+    .pf_valid_i(qp_pf_valid), .pf_qpn_i(qp_pf_qpn), .bad_valid_o(qp_bad_valid), .bad_ready_i(qp_bad_ready), .bad_qpn_o(qp_bad_qpn),
+    .ar_valid_o(ar_valid[RdQp]), .ar_ready_i(ar_ready[RdQp]), .ar_addr_o(ar_addr[RdQp]), .ar_len_o(ar_len[RdQp]),
+    .r_valid_i(r_valid[RdQp]), .r_data_i(r_data), .r_last_i(r_last), .r_err_i(r_err),
+    .aw_valid_o(aw_valid[WrQp]), .aw_ready_i(aw_ready[WrQp]), .aw_addr_o(aw_addr[WrQp]), .aw_len_o(aw_len[WrQp]),
+    .w_valid_o(w_valid[WrQp]), .w_ready_i(w_ready[WrQp]), .w_data_o(w_data[WrQp]), .w_strb_o(w_strb[WrQp]),
+    .w_last_o(w_last[WrQp]), .b_valid_i(b_valid[WrQp]), .b_err_i(b_err),
+    .qp_table_probe_qp_o(qt_probe), .qp_table_busy_i(qt_busy), .qp_table_dirty_i(qt_dirty), .qp_table_ctx_valid_o(qt_ctx_valid),
+    .qp_table_ctx_ready_i(qt_ctx_ready), .qp_table_ctx_load_o(qt_ctx_load), .qp_table_ctx_qp_o(qt_ctx_qp), .qp_table_ctx_o(qt_ctx_in),
+    .qp_table_ctx_i(qt_ctx_out),
+    .rx_transport_probe_qp_o(rt_probe), .rx_transport_busy_i(rt_busy), .rx_transport_ctx_valid_o(rt_ctx_valid),
+    .rx_transport_ctx_ready_i(rt_ctx_ready), .rx_transport_ctx_load_o(rt_ctx_load), .rx_transport_ctx_qp_o(rt_ctx_qp),
+    .rx_transport_ctx_o(rt_ctx_in), .rx_transport_ctx_i(rt_ctx_out),
+    .rq_cache_probe_qp_o(rq_probe), .rq_cache_busy_i(rq_busy), .rq_cache_ctx_valid_o(rq_ctx_valid), .rq_cache_ctx_ready_i(rq_ctx_ready),
+    .rq_cache_ctx_load_o(rq_ctx_load), .rq_cache_ctx_word_o(rq_ctx_word), .rq_cache_ctx_qp_o(rq_ctx_qp), .rq_cache_ctx_o(rq_ctx_in),
+    .rq_cache_ctx_i(rq_ctx_out), .rq_cache_ctx_at_o(rq_ctx_at), .rq_cache_ctx_entry_o(rq_entry_in), .rq_cache_ctx_entry_i(rq_entry_out),
+    .rx_payload_writer_probe_qp_o(pw_probe), .rx_payload_writer_busy_i(pw_busy), .rx_payload_writer_ctx_load_o(pw_ctx_load),
+    .rx_payload_writer_ctx_qp_o(pw_ctx_qp), .rx_payload_writer_ctx_o(pw_ctx_in), .rx_payload_writer_ctx_i(pw_ctx_out),
+    .read_responder_probe_qp_o(rr_probe), .read_responder_busy_i(rr_busy), .read_responder_ctx_valid_o(rr_ctx_valid),
+    .read_responder_ctx_ready_i(rr_ctx_ready), .read_responder_ctx_load_o(rr_ctx_load), .read_responder_ctx_word_o(rr_ctx_word),
+    .read_responder_ctx_qp_o(rr_ctx_qp), .read_responder_ctx_o(rr_ctx_in), .read_responder_ctx_i(rr_ctx_out),
+    .read_responder_ctx_at_o(rr_ctx_at), .read_responder_ctx_value_o(rr_value_in), .read_responder_ctx_value_i(rr_value_out),
+    .requester_probe_qp_o(req_probe), .requester_busy_i(req_busy), .requester_ctx_valid_o(req_ctx_valid),
+    .requester_ctx_ready_i(req_ctx_ready), .requester_ctx_load_o(req_ctx_load), .requester_ctx_what_o(req_ctx_what),
+    .requester_ctx_qp_o(req_ctx_qp), .requester_ctx_qpn_o(req_ctx_qpn), .requester_ctx_at_o(req_ctx_at), .requester_ctx_o(req_ctx_in),
+    .requester_ctx_flight_o(req_flight_in), .requester_ctx_entry_o(req_entry_in), .requester_ctx_rsp_valid_i(req_ctx_rsp_valid),
+    .requester_ctx_i(req_ctx_out), .requester_ctx_flight_i(req_flight_out), .requester_ctx_entry_i(req_entry_out),
+    .ack_queue_probe_qp_o(aq_probe), .ack_queue_busy_i(aq_busy), .tx_egress_probe_qp_o(eg_probe), .tx_egress_busy_i(eg_busy),
+    .ev_o(ev_qp), .idle_o(block_idle[NumDrain+2])
+  );
+
+  // what leaves with the number of its QP: CQEs of receives and sends, errors, turns, changes of MRs
+  qp_idx_t [4:0] name_qp;
+  qpn_t    [4:0] name;
+  qp_names #(.NumPorts(5)) u_qp_names (
+    .clk_i, .load_i(qt_ctx_valid && qt_ctx_ready && qt_ctx_load), .load_qp_i(qt_ctx_qp), .load_qpn_i(qt_ctx_in.qpn),
+    .qp_i(name_qp), .qpn_o(name)
+  );
+
+
   // ---- receive ----------------------------------------------------------------------------------
-  logic                       meta_valid, meta_ready;
-  rx_meta_t                   meta;
+  logic                       in_meta_valid, in_meta_ready, meta_valid, meta_ready, meta_none, meta_late;
+  rx_meta_t                   in_meta, meta;
+  qp_idx_t                    meta_qp;
   logic                       pcmd_valid, pcmd_ready;
   payload_cmd_e               pcmd;
   logic                       grh_valid, grh_ready;
@@ -332,8 +414,8 @@ module rnic_core
     .enable_i(enable), .promisc_i(reg2hw.rx_ctrl.promisc), .raw_en_i(raw_rx), .mac_addr_i(reg2hw.mac_addr.addr),
     .prio_map_i(prio_map), .lossless_i(reg2hw.pfc_ctrl.enable), .full_i(rx_full), .units_o(rx_units), .frames_o(rx_frames),
     .rx_valid_i(rx_valid_i && !rx_skip), .rx_data_i, .rx_keep_i, .rx_last_i, .rx_user_i,
-    .pf_valid_o(mr_pf_valid), .pf_idx_o(mr_pf_idx),
-    .meta_valid_o(meta_valid), .meta_ready_i(meta_ready), .meta_o(meta),
+    .pf_valid_o(mr_pf_valid), .pf_idx_o(mr_pf_idx), .pf_qp_valid_o(qp_pf_valid), .pf_qpn_o(qp_pf_qpn),
+    .meta_valid_o(in_meta_valid), .meta_ready_i(in_meta_ready), .meta_o(in_meta),
     .pcmd_valid_i(pcmd_valid), .pcmd_ready_o(pcmd_ready), .pcmd_i(pcmd),
     .pl_valid_o(rxpl_valid), .pl_ready_i(rxpl_ready), .pl_data_o(rxpl_data),
     .pl_off_o(rxpl_off), .pl_cnt_o(rxpl_cnt), .pl_last_o(rxpl_last),
@@ -341,6 +423,15 @@ module rnic_core
     .drain_i(drain), .drain_done_o(drain_done[1]), .idle_o(block_idle[1])
   );
   assign verdict_o = verdict;
+
+  rx_lookup u_rx_lookup (
+    .clk_i, .rst_ni(core_rst_n), .gsi_valid_i(gsi_valid), .gsi_qpn_i(gsi_qpn), .raw_valid_i(raw_valid), .raw_qpn_i(raw_qpn),
+    .meta_valid_i(in_meta_valid), .meta_ready_o(in_meta_ready), .meta_i(in_meta),
+    .req_valid_o(look_valid[2:1]), .req_ready_i(look_ready[2:1]), .req_qpn_o(look_qpn[2:1]), .rsp_valid_i(look_rsp_valid[2:1]),
+    .rsp_status_i(look_status[2:1]), .rsp_slot_i(look_slot[2:1]), .rel_valid_o(look_rel[2:1]),
+    .meta_valid_o(meta_valid), .meta_ready_i(meta_ready), .meta_o(meta), .qp_o(meta_qp), .none_o(meta_none), .late_o(meta_late),
+    .drain_i(drain), .drain_done_o(drain_done[13]), .idle_o(block_idle[14])
+  );
 
   logic       rsp_adm_valid, rsp_adm_ready, rsp_adm_rsp_valid;
   qp_admin_t  rsp_adm;
@@ -394,8 +485,9 @@ module rnic_core
   assign errev_ev_ready = qpev_ready || errev_why == QpErrCmd;
   assign qpev = '{
     ev_type: errev_why == QpErrAccess ? rnic_regs_pkg::EqeTypeQpAccessErr : rnic_regs_pkg::EqeTypeQpFatal,
-    object: 32'(idx_to_qpn(errev_idx)), detail: '0
+    object: 32'(name[2]), detail: '0
   };
+  assign name_qp[2] = errev_idx;
   assign errev_ready = (errev_req_q || errev_req_ready) && (errev_rq_q || errev_rq_ready) &&
                        (errev_ev_q || errev_ev_ready);
   always_ff @(posedge clk_i) begin
@@ -410,14 +502,13 @@ module rnic_core
     end
   end
 
-  // verilator lint_off PINCONNECTEMPTY
-  // the ports of the QP cache are not connected yet (docs/qp-cache.md)
   rq_cache #(.DataW(DataW)) u_rq_cache (
-    .probe_qp_i('0), .busy_o(), .ctx_valid_i(1'b0), .ctx_ready_o(), .ctx_load_i(1'b0), .ctx_word_i(1'b0), .ctx_qp_i('0), .ctx_i('0), .ctx_o(),
-    .ctx_at_i('0), .ctx_entry_i('0), .ctx_entry_o(),
     .clk_i, .rst_ni(core_rst_n),
-    .db_valid_i(db_valid && (db_is_rq || db_is_srq)), .db_ready_o(rq_db_ready),
-    .db_srq_i(db_is_srq), .db_qpn_i(db_is_srq ? db_srq.srqn : db_rq.qpn), .db_pi_i(db_rq.pi),
+    .probe_qp_i(rq_probe), .busy_o(rq_busy), .ctx_valid_i(rq_ctx_valid), .ctx_ready_o(rq_ctx_ready), .ctx_load_i(rq_ctx_load),
+    .ctx_word_i(rq_ctx_word), .ctx_qp_i(rq_ctx_qp), .ctx_i(rq_ctx_in), .ctx_o(rq_ctx_out), .ctx_at_i(rq_ctx_at), .ctx_entry_i(rq_entry_in),
+    .ctx_entry_o(rq_entry_out),
+    .db_valid_i(hrq_valid || (db_valid && db_is_srq)), .db_ready_o(rqc_db_ready),
+    .db_srq_i(!hrq_valid), .db_qp_i(hrq_qp), .db_srqn_i(db_srq.srqn), .db_pi_i(hrq_valid ? hrq_pi : db_srq.pi),
     .err_valid_i(errev_valid && !errev_rq_q), .err_ready_o(errev_rq_ready),
     .err_idx_i(errev_idx),
     .qp_req_valid_o(qp_req_valid[5]), .qp_req_ready_i(qp_req_ready[5]),
@@ -439,16 +530,12 @@ module rnic_core
     .drain_i(drain), .drain_done_o(drain_done[9]), .idle_o(block_idle[10]),
     .ev_wqe_o(ev_rq_wqe), .ev_bad_db_o(ev_rq_bad_db), .ev_axi_err_o(ev_rq_axi_err)
   );
-  // verilator lint_on PINCONNECTEMPTY
 
-  // verilator lint_off PINCONNECTEMPTY
-  // the ports of the QP cache are not connected yet (docs/qp-cache.md)
   rx_transport u_rx_transport (
-    .probe_qp_i('0), .busy_o(), .ctx_valid_i(1'b0), .ctx_ready_o(), .ctx_load_i(1'b0), .ctx_qp_i('0), .ctx_i('0), .ctx_o(),
     .clk_i, .rst_ni(core_rst_n), .coalesce_i(reg2hw.ack_ctrl.coalesce),
-    .gsi_valid_i(gsi_valid), .gsi_idx_i(gsi_idx),
-    .raw_valid_i(raw_valid), .raw_idx_i(raw_idx),
-    .meta_valid_i(meta_valid), .meta_ready_o(meta_ready), .meta_i(meta),
+    .probe_qp_i(rt_probe), .busy_o(rt_busy), .ctx_valid_i(rt_ctx_valid), .ctx_ready_o(rt_ctx_ready), .ctx_load_i(rt_ctx_load),
+    .ctx_qp_i(rt_ctx_qp), .ctx_i(rt_ctx_in), .ctx_o(rt_ctx_out),
+    .meta_valid_i(meta_valid), .meta_ready_o(meta_ready), .meta_i(meta), .meta_qp_i(meta_qp), .meta_none_i(meta_none), .meta_late_i(meta_late),
     .pcmd_valid_o(pcmd_valid), .pcmd_ready_i(pcmd_ready), .pcmd_o(pcmd),
     .grh_valid_o(grh_valid), .grh_ready_i(grh_ready), .grh_o(grh),
     .qp_req_valid_o(qp_req_valid[0]), .qp_req_ready_i(qp_req_ready[0]),
@@ -480,7 +567,6 @@ module rnic_core
     .ev_drop_valid_o(ev_drop_valid), .ev_drop_o(ev_drop), .ev_rnr_o(ev_no_buffer), .ev_credit_update_o(ev_credit_update),
     .ev_read_o(ev_read), .ev_atomic_o(ev_atomic)
   );
-  // verilator lint_on PINCONNECTEMPTY
 
   logic        ackq_valid, ackin_ready, ackin_valid;
   ack_t        ackq, ackin;
@@ -507,8 +593,6 @@ module rnic_core
     .pl_off_o(wrpl_off), .pl_cnt_o(wrpl_cnt), .pl_last_o(wrpl_last)
   );
 
-  // verilator lint_off PINCONNECTEMPTY
-  // the ports of the QP cache are not connected yet (docs/qp-cache.md)
   rx_payload_writer #(.DataW(DataW)) u_rx_payload_writer (
     .clk_i, .rst_ni(core_rst_n),
     .wr_valid_i(wr_valid), .wr_ready_o(wr_ready), .wr_i(wr), .rd_i(rd),
@@ -531,10 +615,9 @@ module rnic_core
     .bar_done_o(bar_done), .ev_bytes_valid_o(ev_rx_bytes_valid), .ev_bytes_o(ev_rx_bytes), .ev_message_o(ev_rx_message),
     .ev_send_o(ev_rx_send),
     .ev_axi_err_o(ev_wr_axi_err), .ev_nak_op_o(ev_nak_op), .ev_stall_o(ev_stall_rx_dma),
-    .probe_qp_i('0), .busy_o(), .ctx_load_i(1'b0), .ctx_qp_i('0), .ctx_i(1'b0), .ctx_o(),
+    .probe_qp_i(pw_probe), .busy_o(pw_busy), .ctx_load_i(pw_ctx_load), .ctx_qp_i(pw_ctx_qp), .ctx_i(pw_ctx_in), .ctx_o(pw_ctx_out),
     .drain_i(drain), .drain_done_o(drain_done[3]), .idle_o(block_idle[3])
   );
-  // verilator lint_on PINCONNECTEMPTY
 
   atomic_unit #(.DataW(DataW)) u_atomic_unit (
     .clk_i, .rst_ni(core_rst_n),
@@ -551,18 +634,15 @@ module rnic_core
     .ev_rd_err_o(ev_at_rd_err), .ev_wr_err_o(ev_at_wr_err)
   );
 
-  // verilator lint_off PINCONNECTEMPTY
-  // the ports of the QP cache are not connected yet (docs/qp-cache.md)
   ack_queue u_ack_queue (
     .clk_i, .rst_ni(core_rst_n),
     .in_valid_i(ackin_valid), .in_i(ackin),
     .nak_valid_i(rspnak_valid), .nak_ready_o(rspnak_ready), .nak_i(rspnak),
     .hold_qp_o(hold_qp[0]), .hold_i(hold[0]),
     .out_valid_o(ackq_valid), .out_ready_i(ackin_ready), .out_o(ackq),
-    .probe_qp_i('0), .busy_o(),            
+    .probe_qp_i(aq_probe), .busy_o(aq_busy),
     .idle_o(block_idle[4]), .drain_i(drain), .drain_done_o(drain_done[4])
   );
-  // verilator lint_on PINCONNECTEMPTY
 
   // ---- transmit ---------------------------------------------------------------------------------
   // packets and fragments of requester and responder, joined, and behind inline_mux
@@ -583,7 +663,7 @@ module rnic_core
   req_query_t       req_adm_rsp;
   logic [3:0]       ev_wqe;
   logic             ev_push;
-  logic [1:0]       ev_push_unused;
+  logic [2:0]       ev_push_unused;
   logic             ev_sq_bad_db, ev_ack, ev_nak, ev_ghost, ev_window, ev_credit, ev_wqe_axi_err;
   logic             ev_timeout, ev_nak_seq, ev_rnr, ev_again, ev_tx_read, ev_tx_atomic;
   logic             req_wake_valid, cq_wake_valid;
@@ -595,57 +675,52 @@ module rnic_core
   logic [DataW-1:0] mempl_data;
   logic [LaneW:0]   mempl_cnt;
 
-  // All QPs have a slot, the low bits of their QPN: what the requester hands out comes back at once. QPs that wait for a place in the
-  // rotation do so in a list, each once.
-  logic             exp_valid, exp_ready, leave_valid, turn_valid, turn_ready, turn_put;
+  // What happens to QPs that may have no slot: doorbells, timers, turns to send.
+  logic             exp_valid, exp_ready, leave_valid, leave_ready, list_busy, cleared, claim_hit, claim_long;
+  logic             hsq_valid, hsq_ready, hsq_push, hsq_long, htmr_valid, htmr_ready, hturn_valid, hturn_ready;
   qpn_t             exp_qpn;
-  qp_idx_t          leave_qp, turn_qp;
-  logic [NumQp-1:0] turn_listed_q;
-  // one that comes back in the cycle in which it is handed out had no effect there
-  assign turn_put = leave_valid && (!turn_listed_q[leave_qp] || (turn_valid && turn_ready && turn_qp == leave_qp));
-  // verilator lint_off PINCONNECTEMPTY
-  rnic_fifo #(.Width(QpIdxW), .Depth(NumQp)) u_turns (
-    .clk_i, .rst_ni(core_rst_n), .in_valid_i(turn_put), .in_ready_o(), .in_data_i(leave_qp),
-    .out_valid_o(turn_valid), .out_ready_i(turn_ready), .out_data_o(turn_qp), .level_o());
-  // verilator lint_on PINCONNECTEMPTY
-  always_ff @(posedge clk_i) begin
-    if (!core_rst_n) begin
-      turn_listed_q <= '0;
-    end else begin
-      if (turn_valid && turn_ready) turn_listed_q[turn_qp] <= 1'b0;
-      if (turn_put) turn_listed_q[leave_qp] <= 1'b1;
-    end
-  end
+  qp_idx_t          leave_qp, hsq_qp, htmr_qp, hturn_qp;
+  wqe_idx_t         hsq_pi;
+  db_page_t         hsq_page;
+  logic [1:0]       drop_valid, ev_bad_qpn;
+  db_page_t [1:0]   drop_page;
+  assign name_qp[3] = leave_qp;
+  qp_service #(.NumWork(NumWork)) u_qp_service (
+    .clk_i, .rst_ni(core_rst_n), .ready_o(cleared),
+    .sq_valid_i(db_valid && db_is_sq), .sq_ready_o(sq_db_ready), .sq_qpn_i(db_sq.qpn), .sq_pi_i(db_sq.pi),
+    .sq_push_i(db_sq.pushed && claim_hit), .sq_long_i(claim_long), .sq_page_i(db_page),
+    .rq_valid_i(db_valid && db_is_rq), .rq_ready_o(rq_db_ready), .rq_qpn_i(db_rq.qpn), .rq_pi_i(db_rq.pi),
+    .tmr_valid_i(exp_valid), .tmr_ready_o(exp_ready), .tmr_qpn_i(exp_qpn),
+    .turn_valid_i(leave_valid), .turn_ready_o(leave_ready), .turn_qpn_i(name[3]),
+    .req_valid_o(look_valid[NumLook-1:3]), .req_ready_i(look_ready[NumLook-1:3]), .req_qpn_o(look_qpn[NumLook-1:3]),
+    .rsp_valid_i(look_rsp_valid[NumLook-1:3]), .rsp_status_i(look_status[NumLook-1:3]), .rsp_slot_i(look_slot[NumLook-1:3]),
+    .rel_valid_o(look_rel[NumLook-1:3]),
+    .hsq_valid_o(hsq_valid), .hsq_ready_i(hsq_ready), .hsq_qp_o(hsq_qp), .hsq_pi_o(hsq_pi), .hsq_push_o(hsq_push), .hsq_long_o(hsq_long),
+    .hsq_page_o(hsq_page),
+    .hrq_valid_o(hrq_valid), .hrq_ready_i(rqc_db_ready), .hrq_qp_o(hrq_qp), .hrq_pi_o(hrq_pi),
+    .htmr_valid_o(htmr_valid), .htmr_ready_i(htmr_ready), .htmr_qp_o(htmr_qp),
+    .hturn_valid_o(hturn_valid), .hturn_ready_i(hturn_ready), .hturn_qp_o(hturn_qp),
+    .drop_valid_o(drop_valid), .drop_page_o(drop_page), .list_busy_o(list_busy),
+    .drain_i(drain), .drain_done_o(drain_done[14]), .ev_bad_db_o(ev_bad_qpn), .idle_o(block_idle[15])
+  );
 
-  // a doorbell of a QPN that there is none of is refused here
-  logic sq_db_known, ev_sq_no_qp_q, ev_sq_no_push_q;
-  assign sq_db_known = qpn_in_range(db_sq.qpn);
-  always_ff @(posedge clk_i) begin
-    if (!core_rst_n) begin
-      ev_sq_no_qp_q <= 1'b0;
-      ev_sq_no_push_q <= 1'b0;
-    end else begin
-      ev_sq_no_qp_q <= db_valid && db_is_sq && sq_db_ready && !sq_db_known;
-      ev_sq_no_push_q <= db_valid && db_is_sq && sq_db_ready && !sq_db_known && db_sq.pushed;
-    end
-  end
-
-  // verilator lint_off PINCONNECTEMPTY
-  // the ports of the QP cache are not connected yet (docs/qp-cache.md)
   requester #(.DataW(DataW), .ClkPs(ClkPs)) u_requester (
-    .probe_qp_i('0), .busy_o(),
-    .ctx_valid_i(1'b0), .ctx_ready_o(), .ctx_load_i(1'b0), .ctx_what_i(requester_pkg::KeepState), .ctx_qp_i('0), .ctx_at_i('0), .ctx_qpn_i('0), .ctx_i('0),
-    .ctx_flight_i('0), .ctx_entry_i('0), .ctx_rsp_valid_o(), .ctx_o(), .ctx_flight_o(), .ctx_entry_o(),
+    .probe_qp_i(req_probe), .busy_o(req_busy), .ctx_valid_i(req_ctx_valid), .ctx_ready_o(req_ctx_ready), .ctx_load_i(req_ctx_load),
+    .ctx_what_i(req_ctx_what), .ctx_qp_i(req_ctx_qp), .ctx_at_i(req_ctx_at), .ctx_qpn_i(req_ctx_qpn), .ctx_i(req_ctx_in),
+    .ctx_flight_i(req_flight_in), .ctx_entry_i(req_entry_in), .ctx_rsp_valid_o(req_ctx_rsp_valid), .ctx_o(req_ctx_out),
+    .ctx_flight_o(req_flight_out), .ctx_entry_o(req_entry_out),
     .clk_i, .rst_ni(core_rst_n), .time_i,
     .window_i(reg2hw.tx_ctrl.window), .req_interval_i(reg2hw.ack_ctrl.req_interval),
     .quantum_log_i(reg2hw.tx_ctrl.quantum_log),
-    .list_busy_i(turn_valid), .exp_valid_o(exp_valid), .exp_ready_i(exp_ready), .exp_qpn_o(exp_qpn),
-    .tmr_valid_i(exp_valid), .tmr_ready_o(exp_ready), .tmr_qp_i(qpn_to_idx(24'(exp_qpn))),
-    .leave_valid_o(leave_valid), .leave_ready_i(1'b1), .leave_qp_o(leave_qp),
-    .turn_valid_i(turn_valid), .turn_ready_o(turn_ready), .turn_qp_i(turn_qp),
-    .db_valid_i(db_valid && db_is_sq && sq_db_known), .db_ready_o(sq_db_ready),
-    .db_qp_i(qpn_to_idx(db_sq.qpn)), .db_qpn_low_i(db_sq.qpn[7:0]), .db_pi_i(db_sq.pi), .db_pushed_i(db_sq.pushed), .db_page_i(db_page),
-    .push_valid_i(db_valid && db_is_push), .push_word_i(db_offset[6:3]), .push_data_i(db_data),
+    .list_busy_i(list_busy), .exp_valid_o(exp_valid), .exp_ready_i(exp_ready), .exp_qpn_o(exp_qpn),
+    .tmr_valid_i(htmr_valid), .tmr_ready_o(htmr_ready), .tmr_qp_i(htmr_qp),
+    .leave_valid_o(leave_valid), .leave_ready_i(leave_ready), .leave_qp_o(leave_qp),
+    .turn_valid_i(hturn_valid), .turn_ready_o(hturn_ready), .turn_qp_i(hturn_qp),
+    .db_valid_i(hsq_valid), .db_ready_o(hsq_ready), .db_qp_i(hsq_qp), .db_pi_i(hsq_pi), .db_push_i(hsq_push), .db_long_i(hsq_long),
+    .db_page_i(hsq_page),
+    .push_valid_i(db_valid && db_is_push), .push_page_i(db_page), .push_word_i(db_offset[6:3]), .push_data_i(db_data),
+    .claim_valid_i(db_valid && db_is_sq && sq_db_ready && db_sq.pushed), .claim_qpn_low_i(db_sq.qpn[7:0]), .claim_pi_i(db_sq.pi),
+    .claim_hit_o(claim_hit), .claim_long_o(claim_long), .drop_valid_i(drop_valid), .drop_page_i(drop_page),
     .ackrx_valid_i(reqack_valid), .ackrx_ready_o(reqack_ready), .ackrx_i(reqack),
     .err_valid_i(txerr_valid && !txerr.response), .err_ready_o(reqerr_ready), .err_i(txerr),
     .flush_valid_i(sq_flush_valid), .flush_ready_o(sq_flush_ready), .flush_idx_i(sq_flush_idx),
@@ -668,7 +743,7 @@ module rnic_core
     .cqe_valid_o(req_cqe_valid), .cqe_ready_i(req_cqe_ready), .cqe_o(req_cqe),
     .qp_err_valid_o(qp_err_valid[2]), .qp_err_ready_i(qp_err_ready[2]),
     .qp_err_idx_o(qp_err_idx[2]),
-    .chg_valid_o(chg_valid[1]), .chg_ready_i(chg_ready[1]), .chg_o(chg[1]),
+    .chg_valid_o(chg_valid[1]), .chg_ready_i(chg_ready[1]), .chg_o(req_chg), .chg_qp_o(name_qp[4]),
     .chg_rsp_valid_i(chg_rsp_valid[1]), .chg_rsp_i(chg_rsp),
     .bar_valid_o(bar_valid), .bar_ready_i(bar_ready), .bar_done_i(bar_done),
     .adm_valid_i(req_adm_valid), .adm_ready_o(req_adm_ready), .adm_i(req_adm),
@@ -683,10 +758,7 @@ module rnic_core
     .rd_update_valid_i(rt_update_valid), .rd_update_i(rt_update),
     .wake_valid_o(req_wake_valid), .wake_o(req_wake)
   );
-  // verilator lint_on PINCONNECTEMPTY
 
-  // verilator lint_off PINCONNECTEMPTY
-  // the ports of the QP cache are not connected yet (docs/qp-cache.md)
   read_responder u_read_responder (
     .clk_i, .rst_ni(core_rst_n),
     .job_valid_i(rspjob_valid), .job_ready_o(rspjob_ready), .job_i(rspjob),
@@ -703,12 +775,11 @@ module rnic_core
     .qp_err_valid_o(qp_err_valid[3]), .qp_err_ready_i(qp_err_ready[3]),
     .qp_err_idx_o(qp_err_idx[3]), .qp_err_access_o(rsp_err_access),
     .ev_nak_access_o(ev_rsp_nak_access), .ev_nak_op_o(ev_rsp_nak_op),
-    .probe_qp_i('0), .busy_o(),            
-    .ctx_valid_i(1'b0), .ctx_ready_o(), .ctx_load_i(1'b0), .ctx_word_i(1'b0), .ctx_qp_i('0), .ctx_i('0), .ctx_o(),
-    .ctx_at_i('0), .ctx_value_i('0), .ctx_value_o(),
+    .probe_qp_i(rr_probe), .busy_o(rr_busy), .ctx_valid_i(rr_ctx_valid), .ctx_ready_o(rr_ctx_ready), .ctx_load_i(rr_ctx_load),
+    .ctx_word_i(rr_ctx_word), .ctx_qp_i(rr_ctx_qp), .ctx_i(rr_ctx_in), .ctx_o(rr_ctx_out), .ctx_at_i(rr_ctx_at), .ctx_value_i(rr_value_in),
+    .ctx_value_o(rr_value_out),
     .idle_o(block_idle[13]), .drain_i(drain), .drain_done_o(drain_done[12])
   );
-  // verilator lint_on PINCONNECTEMPTY
 
   tx_pkt_mux u_tx_pkt_mux (
     .clk_i, .rst_ni(core_rst_n),
@@ -749,11 +820,8 @@ module rnic_core
   logic [15:0] ev_frame_len;
   logic [2:0]  ev_frame_kind;
 
-  // verilator lint_off PINCONNECTEMPTY
-  // the ports of the QP cache are not connected yet (docs/qp-cache.md)
   tx_egress #(.DataW(DataW)) u_tx_egress (
-    .probe_qp_i('0), .busy_o(),
-    .clk_i, .rst_ni(core_rst_n),
+    .clk_i, .rst_ni(core_rst_n), .probe_qp_i(eg_probe), .busy_o(eg_busy),
     .mac_addr_i(reg2hw.mac_addr.addr), .prio_map_i(prio_map), .pfc_pause_i(tx_pause),
     .held_o(tx_held), .held_prio_o(tx_held_prio),
     .ack_valid_i(ackq_valid), .ack_ready_o(ackin_ready), .ack_i(ackq),
@@ -773,7 +841,6 @@ module rnic_core
     .ev_stall_mac_o(ev_stall_mac), .ev_stall_read_o(ev_stall_read),
     .idle_o(block_idle[7]), .drain_i(drain), .drain_done_o(drain_done[7])
   );
-  // verilator lint_on PINCONNECTEMPTY
 
   pfc #(.ClkPs(ClkPs)) u_pfc (
     .clk_i, .rst_ni(core_rst_n), .enable_i(reg2hw.pfc_ctrl.enable),
@@ -801,6 +868,11 @@ module rnic_core
     .out_valid_o(reqack_valid), .out_ready_i(reqack_ready), .out_data_o(reqack)
   );
 
+  always_comb begin
+    chg[1] = req_chg;
+    chg[1].qpn = name[4];
+  end
+
   // ---- host -------------------------------------------------------------------------------------
   logic        cq_cmd_valid, cq_cmd_ready, cq_cmd_rsp_valid;
   cq_cmd_e     cq_cmd_op;
@@ -812,22 +884,24 @@ module rnic_core
   logic        ev_cqe, ev_cqe_lost, ev_cq_overrun;
   logic [1:0]  ev_cqe_error, ev_cqe_flush;
   logic        ev_cq_bad_db, ev_cqe_axi_err, last_valid, last_ready, last_drained;
-  qp_idx_t     last_qp;
+  qpn_t        last_qpn, cqe_qpn;
   cq_mod_t     cq_cmd_mod;
   logic        comp_valid, comp_ready, ovr_valid, ovr_ready;
   comp_ev_t    comp;
   async_ev_t   ovr;
 
-  stream_arb #(.Width($bits(cqe_ev_t))) u_cqe_arb (
+  assign name_qp[0] = rx_cqe.qp;
+  assign name_qp[1] = req_cqe.qp;
+  stream_arb #(.Width(QpnW + $bits(cqe_ev_t))) u_cqe_arb (
     .clk_i, .rst_ni(core_rst_n),
     .in_valid_i({rx_cqe_valid, req_cqe_valid}), .in_ready_o({rx_cqe_ready, req_cqe_ready}),
-    .in_data_i({rx_cqe, req_cqe}),
-    .out_valid_o(cqe_valid), .out_ready_i(cqe_ready), .out_data_o(cqe)
+    .in_data_i({name[0], rx_cqe, name[1], req_cqe}),
+    .out_valid_o(cqe_valid), .out_ready_i(cqe_ready), .out_data_o({cqe_qpn, cqe})
   );
 
   cqe_writer #(.DataW(DataW), .ClkPs(ClkPs)) u_cqe_writer (
     .clk_i, .rst_ni(core_rst_n), .time_i,
-    .in_valid_i(cqe_valid), .in_ready_o(cqe_ready), .in_i(cqe),
+    .in_valid_i(cqe_valid), .in_ready_o(cqe_ready), .in_i(cqe), .in_qpn_i(cqe_qpn),
     .db_valid_i(db_valid && db_is_cq), .db_ready_o(cq_db_ready),
     .db_cqn_i(db_cq.cqn), .db_ci_i(db_cq.ci),
     .db_arm_i('{any: db_cq.arm, solicited: db_cq.arm_solicited}),
@@ -846,7 +920,7 @@ module rnic_core
     .drain_i(drain), .drain_done_o(drain_done[8]),
     .ev_cqe_o(ev_cqe), .ev_lost_o(ev_cqe_lost), .ev_overrun_o(ev_cq_overrun),
     .ev_error_o(ev_cqe_error), .ev_flush_o(ev_cqe_flush), .ev_bad_db_o(ev_cq_bad_db),
-    .ev_axi_err_o(ev_cqe_axi_err), .last_valid_o(last_valid), .last_ready_i(last_ready), .last_qp_o(last_qp),
+    .ev_axi_err_o(ev_cqe_axi_err), .last_valid_o(last_valid), .last_ready_i(last_ready), .last_qpn_o(last_qpn),
     .last_drained_o(last_drained), .idle_o(block_idle[8])
   );
 
@@ -855,7 +929,7 @@ module rnic_core
 
   // Asynchronous events: sources in the order of in_valid_i.
   logic        cmdev_valid, cmdev_ready;
-  async_ev_t   cmdev, limev, lastev, portev;
+  async_ev_t   cmdev, limev, lastev, portev, ctxev;
   logic        portev_valid, portev_ready, link_up;
   port_events u_port_events (
     .clk_i, .rst_ni(core_rst_n), .link_up_i, .link_up_o(link_up),
@@ -864,13 +938,14 @@ module rnic_core
   assign limev = '{ev_type: rnic_regs_pkg::EqeTypeSrqLimit, object: 32'(srq_lim_srqn), detail: '0};
   assign lastev = '{
     ev_type: last_drained ? rnic_regs_pkg::EqeTypeSqDrained : rnic_regs_pkg::EqeTypeQpLastWqe,
-    object: 32'(idx_to_qpn(last_qp)), detail: '0
+    object: 32'(last_qpn), detail: '0
   };
-  event_arb #(.NumSrc(6)) u_event_arb (
+  assign ctxev = '{ev_type: rnic_regs_pkg::EqeTypeQpFatal, object: 32'(qp_bad_qpn), detail: '0};
+  event_arb #(.NumSrc(7)) u_event_arb (
     .clk_i, .rst_ni(core_rst_n),
-    .in_valid_i({portev_valid, last_valid, srq_lim_valid, cmdev_valid, ovr_valid, qpev_valid}),
-    .in_ready_o({portev_ready, last_ready, srq_lim_ready, cmdev_ready, ovr_ready, qpev_ready}),
-    .in_i({portev, lastev, limev, cmdev, ovr, qpev}),
+    .in_valid_i({qp_bad_valid, portev_valid, last_valid, srq_lim_valid, cmdev_valid, ovr_valid, qpev_valid}),
+    .in_ready_o({qp_bad_ready, portev_ready, last_ready, srq_lim_ready, cmdev_ready, ovr_ready, qpev_ready}),
+    .in_i({ctxev, portev, lastev, limev, cmdev, ovr, qpev}),
     .out_valid_o(event_valid), .out_ready_i(event_ready), .out_o(event_in),
     .drain_i(drain), .drain_done_o(drain_done[10]), .idle_o(block_idle[11])
   );
@@ -939,17 +1014,20 @@ module rnic_core
     .w_data_o(w_data[WrRsp]), .w_strb_o(w_strb[WrRsp]), .w_last_o(w_last[WrRsp]),
     .b_valid_i(b_valid[WrRsp]), .b_err_i(b_err),
     .qp_cmd_valid_o(qp_cmd_valid), .qp_cmd_op_o(qp_cmd_op), .qp_cmd_idx_o(qp_cmd_idx),
+    .qpl_req_valid_o(look_valid[0]), .qpl_req_ready_i(look_ready[0]), .qpl_req_qpn_o(look_qpn[0]), .qpl_req_create_o(look_create),
+    .qpl_rsp_valid_i(look_rsp_valid[0]), .qpl_rsp_status_i(look_status[0]), .qpl_rsp_slot_i(look_slot[0]), .qpl_rel_valid_o(look_rel[0]),
+    .qpl_rel_forget_o(look_forget), .qp_mem_o(qp_mem),
     .qp_cmd_from_o(qp_cmd_from), .qp_cmd_attr_o(qp_cmd_attr),
     .qp_cmd_rsp_valid_i(qp_cmd_rsp_valid), .qp_cmd_rsp_ok_i(qp_cmd_rsp_ok),
     .qp_cmd_rsp_i(qp_cmd_rsp),
     .mr_cmd_valid_o(mr_cmd_valid), .mr_cmd_ready_i(mr_cmd_ready), .mr_cmd_lock_o(mr_cmd_lock),
     .mr_cmd_op_o(mr_cmd_op), .mr_cmd_idx_o(mr_cmd_idx), .mr_cmd_mr_o(mr_cmd_mr),
-    .mr_cmd_qp_o(mr_cmd_qp), .mr_cmd_rsp_valid_i(mr_cmd_rsp_valid), .mr_cmd_rsp_i(mr_cmd_rsp),
+    .mr_cmd_qpn_o(mr_cmd_qpn), .mr_cmd_rsp_valid_i(mr_cmd_rsp_valid), .mr_cmd_rsp_i(mr_cmd_rsp),
     .mr_cmd_rsp_bound_i(mr_cmd_rsp_bound), .mr_cmd_rsp_err_i(mr_cmd_rsp_err), .mr_mem_o(mr_mem),
     .ah_cmd_valid_o(ah_cmd_valid), .ah_cmd_we_o(ah_cmd_we), .ah_cmd_idx_o(ah_cmd_idx),
     .ah_cmd_ah_o(ah_cmd_ah), .ah_cmd_rsp_valid_i(ah_cmd_rsp_valid), .ah_cmd_rsp_i(ah_cmd_rsp),
-    .gsi_valid_o(gsi_valid), .gsi_idx_o(gsi_idx),
-    .raw_valid_o(raw_valid), .raw_idx_o(raw_idx), .raw_rx_o(raw_rx),
+    .gsi_valid_o(gsi_valid), .gsi_qpn_o(gsi_qpn),
+    .raw_valid_o(raw_valid), .raw_qpn_o(raw_qpn), .raw_rx_o(raw_rx),
     .cq_cmd_valid_o(cq_cmd_valid), .cq_cmd_ready_i(cq_cmd_ready), .cq_cmd_op_o(cq_cmd_op),
     .cq_cmd_idx_o(cq_cmd_idx), .cq_cmd_addr_o(cq_cmd_addr),
     .cq_cmd_log_size_o(cq_cmd_log_size), .cq_cmd_eqn_o(cq_cmd_eqn), .cq_cmd_mod_o(cq_cmd_mod),
@@ -984,7 +1062,7 @@ module rnic_core
 
   rnic_counters #(.DataW(DataW), .ClkPs(ClkPs)) u_counters (
     .clk_i, .rst_ni(core_rst_n), .time_i, .time_read_i(s_axil_arvalid_i),
-    .ready_i(!stop && !reset_trigger), .idle_i(&block_idle && !rd_busy && !wr_busy),
+    .ready_i(!stop && !reset_trigger && cleared), .idle_i(&block_idle && !rd_busy && !wr_busy),
     .link_up_i(link_up), .cmdq_ci_i(cmdq_ci), .irq_pend_i(irq_pend_q), .irq_i(irq_o),
     .capture_drops_only_i(reg2hw.rx_ctrl.capture_drops_only),
     .verdict_valid_i(verdict_valid_o), .verdict_i(verdict),
@@ -997,7 +1075,7 @@ module rnic_core
     .ev_frame_valid_i(ev_frame_valid), .ev_frame_len_i(ev_frame_len),
     .ev_frame_kind_i(ev_frame_kind), .ev_abort_i(ev_abort),
     .ev_stall_mac_i(ev_stall_mac), .ev_stall_read_i(ev_stall_read),
-    .ev_wqe_i(ev_wqe), .ev_push_i(ev_push), .ev_push_unused_i(ev_push_unused + 2'(ev_sq_no_push_q)), .ev_ack_i(ev_ack), .ev_nak_i(ev_nak), .ev_ghost_i(ev_ghost),
+    .ev_wqe_i(ev_wqe), .ev_push_i(ev_push), .ev_push_unused_i(ev_push_unused), .ev_ack_i(ev_ack), .ev_nak_i(ev_nak), .ev_ghost_i(ev_ghost),
     .ev_credit_i(ev_credit), .ev_credit_update_i(ev_credit_update), .ev_window_i(ev_window), .ev_timeout_i(ev_timeout), .ev_nak_seq_i(ev_nak_seq),
     .ev_rnr_i(ev_rnr), .ev_again_i(ev_again), .ev_tx_read_i(ev_tx_read), .ev_tx_atomic_i(ev_tx_atomic),
     .ev_implied_i(ev_implied), .ev_dup_rsp_i(ev_dup_rsp), .ev_ghost_rsp_i(ev_ghost_rsp),
@@ -1008,8 +1086,8 @@ module rnic_core
     .ev_eqe_i(ev_eqe), .ev_eqe_lost_i(ev_eqe_lost),
     .ev_srq_limit_i(srq_lim_valid && srq_lim_ready), .ev_last_wqe_i(last_valid && last_ready && !last_drained),
     .ev_cmd_i(ev_cmd), .ev_cmd_error_i(ev_cmd_error), .ev_qp_fatal_i(ev_qp_fatal),
-    .ev_bad_db_i({ev_db_refused, ev_sq_bad_db || ev_sq_no_qp_q, ev_rq_bad_db, ev_cq_bad_db, ev_eq_bad_db}),
-    .ev_mr_i(ev_mr),
+    .ev_bad_db_i({ev_db_refused, ev_sq_bad_db, ev_rq_bad_db, ev_cq_bad_db, ev_eq_bad_db}),
+    .ev_mr_i(ev_mr), .ev_qp_i(ev_qp), .ev_bad_qpn_i(ev_bad_qpn),
     .ev_axi_rd_err_i({ev_at_rd_err, ev_cmd_rd_err, ev_wqe_axi_err, ev_rq_axi_err, ev_pl_axi_err}),
     .ev_axi_wr_err_i({ev_at_wr_err, ev_cmd_wr_err, ev_cqe_axi_err, ev_eqe_axi_err, ev_wr_axi_err}),
     .hw2reg_o(hw2reg)

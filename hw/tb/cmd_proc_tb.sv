@@ -55,13 +55,18 @@ module cmd_proc_tb #(
   qp_attr_t qp_cmd_attr, qp_cmd_rsp;
   logic mr_cmd_valid, mr_cmd_ready, mr_cmd_lock, mr_cmd_rsp_valid, mr_cmd_bound;
   mr_cmd_e mr_cmd_op;
-  qp_idx_t mr_cmd_qp;
+  qpn_t mr_cmd_qpn;
   mr_idx_t mr_cmd_idx;
   mr_t mr_cmd_mr, mr_cmd_rsp;
   logic ah_cmd_valid, ah_cmd_we, ah_cmd_rsp_valid, gsi_valid;
   ah_idx_t ah_cmd_idx;
   ah_t ah_cmd_ah, ah_cmd_rsp;
-  qp_idx_t gsi_idx, raw_idx;
+  logic [23:0] gsi_qpn, raw_qpn;
+  ctx_mem_t qp_mem;
+  logic qpl_req_valid, qpl_req_ready = 0, qpl_create, qpl_rsp_valid = 0, qpl_rel, qpl_forget;
+  logic [23:0] qpl_qpn;
+  qpc_status_e qpl_status;
+  qp_idx_t qpl_slot;
   logic raw_valid, raw_rx;
   rnic_regs_pkg::ah_entry_t hent, hgot;
   logic cq_cmd_valid, cq_cmd_ready, cq_cmd_rsp_valid;
@@ -105,14 +110,17 @@ module cmd_proc_tb #(
     .w_valid_o(w_valid[2]), .w_ready_i(w_ready[2]), .w_data_o(w_data[2]), .w_strb_o(w_strb[2]),
     .w_last_o(w_last[2]), .b_valid_i(b_valid[2]), .b_err_i(b_err),
     .qp_cmd_valid_o(qp_cmd_valid), .qp_cmd_op_o(qp_cmd_op), .qp_cmd_idx_o(qp_cmd_idx),
+    .qpl_req_valid_o(qpl_req_valid), .qpl_req_ready_i(qpl_req_ready), .qpl_req_qpn_o(qpl_qpn), .qpl_req_create_o(qpl_create),
+    .qpl_rsp_valid_i(qpl_rsp_valid), .qpl_rsp_status_i(qpl_status), .qpl_rsp_slot_i(qpl_slot), .qpl_rel_valid_o(qpl_rel), .qpl_rel_forget_o(qpl_forget),
+    .qp_mem_o(qp_mem),
     .qp_cmd_from_o(qp_cmd_from), .qp_cmd_attr_o(qp_cmd_attr), .qp_cmd_rsp_valid_i(qp_cmd_rsp_valid),
     .qp_cmd_rsp_ok_i(qp_cmd_rsp_ok), .qp_cmd_rsp_i(qp_cmd_rsp),
     .mr_cmd_valid_o(mr_cmd_valid), .mr_cmd_ready_i(mr_cmd_ready), .mr_cmd_lock_o(mr_cmd_lock), .mr_cmd_op_o(mr_cmd_op),
-    .mr_cmd_idx_o(mr_cmd_idx), .mr_cmd_mr_o(mr_cmd_mr), .mr_cmd_qp_o(mr_cmd_qp),
+    .mr_cmd_idx_o(mr_cmd_idx), .mr_cmd_mr_o(mr_cmd_mr), .mr_cmd_qpn_o(mr_cmd_qpn),
     .mr_cmd_rsp_valid_i(mr_cmd_rsp_valid), .mr_cmd_rsp_i(mr_cmd_rsp), .mr_cmd_rsp_bound_i(mr_cmd_bound), .mr_cmd_rsp_err_i(mr_cmd_err), .mr_mem_o(mr_mem),
     .ah_cmd_valid_o(ah_cmd_valid), .ah_cmd_we_o(ah_cmd_we), .ah_cmd_idx_o(ah_cmd_idx), .ah_cmd_ah_o(ah_cmd_ah),
-    .ah_cmd_rsp_valid_i(ah_cmd_rsp_valid), .ah_cmd_rsp_i(ah_cmd_rsp), .gsi_valid_o(gsi_valid), .gsi_idx_o(gsi_idx),
-    .raw_valid_o(raw_valid), .raw_idx_o(raw_idx), .raw_rx_o(raw_rx),
+    .ah_cmd_rsp_valid_i(ah_cmd_rsp_valid), .ah_cmd_rsp_i(ah_cmd_rsp), .gsi_valid_o(gsi_valid), .gsi_qpn_o(gsi_qpn),
+    .raw_valid_o(raw_valid), .raw_qpn_o(raw_qpn), .raw_rx_o(raw_rx),
     .cq_cmd_valid_o(cq_cmd_valid), .cq_cmd_ready_i(cq_cmd_ready), .cq_cmd_op_o(cq_cmd_op),
     .cq_cmd_idx_o(cq_cmd_idx), .cq_cmd_addr_o(cq_cmd_addr), .cq_cmd_log_size_o(cq_cmd_log_size),
     .cq_cmd_eqn_o(cq_cmd_eqn), .cq_cmd_mod_o(cq_cmd_mod),
@@ -151,7 +159,7 @@ module cmd_proc_tb #(
   mr_change_t c0 = '0;
   mr_result_e chg_rsp;
   logic mr_idle;
-  mr_table #(.DataW(DataW), .NumPorts(1), .NumChg(1), .LogSets(1), .LogWays(1)) u_mr (
+  mr_table #(.DataW(DataW), .NumPorts(1), .NumChg(1), .LogSets(1), .LogWays(1), .NumW(9)) u_mr (
     .clk_i(clk), .rst_ni(rst_n), .mem_i(mr_mem), .pf_valid_i(1'b0), .pf_idx_i('0), .cmd_rsp_err_o(mr_cmd_err), .ev_o(ev_mr),
     .ar_valid_o(ar_valid[3]), .ar_ready_i(ar_ready[3]), .ar_addr_o(ar_addr[3]), .ar_len_o(ar_len[3]),
     .r_valid_i(r_valid[3]), .r_data_i(r_data), .r_last_i(r_last), .r_err_i(r_err),
@@ -161,7 +169,7 @@ module cmd_proc_tb #(
     .req_valid_i(1'b0), .req_ready_o(mr_req_ready), .req_idx_i('0),
     .rsp_valid_o(mr_rsp_valid), .rsp_o(mr_rsp),
     .cmd_valid_i(mr_cmd_valid), .cmd_ready_o(mr_cmd_ready), .cmd_lock_i(mr_cmd_lock), .cmd_op_i(mr_cmd_op),
-    .cmd_idx_i(mr_cmd_idx), .cmd_mr_i(mr_cmd_mr), .cmd_qp_i(mr_cmd_qp),
+    .cmd_idx_i(mr_cmd_idx), .cmd_mr_i(mr_cmd_mr), .cmd_qpn_i(mr_cmd_qpn),
     .cmd_rsp_valid_o(mr_cmd_rsp_valid), .cmd_rsp_o(mr_cmd_rsp), .cmd_rsp_bound_o(mr_cmd_bound),
     .chg_valid_i(chg_valid), .chg_ready_o(chg_ready), .chg_i(chg), .chg_rsp_valid_o(chg_rsp_valid), .chg_rsp_o(chg_rsp),
     .idle_o(mr_idle));
@@ -171,7 +179,7 @@ module cmd_proc_tb #(
   logic cqe_ready, db_ready;
   logic [7:0] cqe_ev;
   logic [3:0] cqe_fail;
-  qp_idx_t last_qp;
+  qpn_t last_qpn;
   logic last_drained;
   cqe_writer #(.DataW(DataW)) u_cqe (
     .clk_i(clk), .rst_ni(rst_n), .time_i(now), .in_valid_i(1'b0), .in_ready_o(cqe_ready), .in_i('0),
@@ -186,7 +194,7 @@ module cmd_proc_tb #(
     .w_last_o(w_last[1]), .b_valid_i(b_valid[1]), .b_err_i(b_err),
     .drain_i(drain), .drain_done_o(cqe_drain_done),
     .ev_cqe_o(cqe_ev[0]), .ev_lost_o(cqe_ev[1]), .ev_overrun_o(cqe_ev[2]), .ev_error_o(cqe_fail[1:0]),
-    .ev_flush_o(cqe_fail[3:2]), .ev_bad_db_o(cqe_ev[5]), .ev_axi_err_o(cqe_ev[6]), .last_valid_o(cqe_ev[7]), .last_ready_i(1'b1), .last_qp_o(last_qp), .last_drained_o(last_drained), .idle_o(cqe_idle));
+    .ev_flush_o(cqe_fail[3:2]), .ev_bad_db_o(cqe_ev[5]), .ev_axi_err_o(cqe_ev[6]), .last_valid_o(cqe_ev[7]), .last_ready_i(1'b1), .last_qpn_o(last_qpn), .in_qpn_i('0), .last_drained_o(last_drained), .idle_o(cqe_idle));
   eq_writer #(.DataW(DataW)) u_eq (
     .clk_i(clk), .rst_ni(rst_n), .comp_valid_i(comp_valid), .comp_ready_o(comp_ready), .comp_i(comp),
     .async_valid_i(event_valid), .async_ready_o(event_ready), .async_i(event_out),
@@ -266,6 +274,49 @@ module cmd_proc_tb #(
     .arid_i(arid), .araddr_i(araddr), .arlen_i(arlen), .arsize_i(arsize), .arburst_i(arburst),
     .arvalid_i(arvalid), .arready_o(arready), .rid_o(rid), .rdata_o(rdata), .rresp_o(rresp), .rlast_o(rlast),
     .rvalid_o(rvalid), .rready_i(rready));
+
+  // ---- slots of QPs: the low bits of the QPN; memory refuses the context of 0x1ee ----------------------
+  bit ex[512];
+  bit qpl_pin = 0, qpl_asked = 0;
+  int qpl_wait = 0, pins = 0;
+  logic [23:0] qpl_asked_qpn;
+  bit qpl_asked_create;
+  always @(negedge clk) if (rst_n) begin
+    qpl_rsp_valid = 0;
+    if (qpl_asked) begin
+      if (qpl_wait > 0) qpl_wait--;
+      else begin
+        qpl_asked = 0;
+        qpl_rsp_valid = 1;
+        qpl_slot = qpl_asked_qpn[7:0];
+        if (qpl_asked_qpn == 24'h1ee) qpl_status = QpcRefused;
+        else if (qpl_asked_create) qpl_status = ex[qpl_asked_qpn[8:0]] ? QpcExists : QpcOk;
+        else qpl_status = ex[qpl_asked_qpn[8:0]] ? QpcOk : QpcNone;
+        if (qpl_status == QpcOk) begin
+          ex[qpl_asked_qpn[8:0]] = 1;
+          qpl_pin = 1;
+          pins++;
+        end
+      end
+    end
+    qpl_req_ready = 1'($urandom());
+  end
+  always @(posedge clk) if (rst_n) begin
+    if (qpl_rel) begin
+      if (!qpl_pin) $fatal(1, "slot given up that is not held");
+      qpl_pin = 0;
+      if (qpl_forget) ex[qpl_asked_qpn[8:0]] = 0;
+    end
+    if (qpl_req_valid && qpl_req_ready) begin
+      if (qpl_pin || qpl_asked) $fatal(1, "asks for a second slot");
+      qpl_asked = 1;
+      qpl_asked_qpn = qpl_qpn;
+      qpl_asked_create = qpl_create;
+      qpl_wait = $urandom_range(0, 5);
+    end
+    if (qp_cmd_valid && !qpl_pin) $fatal(1, "QP table asked without a slot");
+    if ((rsp_adm_valid || req_adm_valid) && !qpl_pin) $fatal(1, "state of a QP without a slot");
+  end
 
   // ---- owners of QP state: remember what they were told, answer queries ------------------------------
   logic req_draining = 0;
@@ -401,7 +452,7 @@ module cmd_proc_tb #(
         @(negedge clk);
         t_waits++;
       end
-      if (ci != pi) $fatal(1, "command not answered: ci %0d, want %0d", ci, pi);
+      if (ci != pi) $fatal(1, "op %0d of %h not answered: ci %0d, want %0d", t_op, t_object, ci, pi);
       commands++;
       t_at = RspBase + 64'(256 * (int'(pi - 16'd1) % (1 << log_size)));
       for (int i = 0; i < 256; i++) answer[8*i+:8] = u_mem.get(t_at + 64'(i));
@@ -584,7 +635,7 @@ module cmd_proc_tb #(
     // device
     run(CmdOpcodeNop, 0, BaseNone, Ok, 0);
     run(CmdOpcodeQueryDevice, 0, BaseNone, Ok, 0);
-    if (rd.num_qp != 256 || rd.num_cq != 256 || rd.num_mr != 1 << 24 || rd.first_qpn != 256 || rd.max_sge != 4 ||
+    if (rd.num_qp != 65536 || rd.num_cq != 256 || rd.num_mr != 1 << 24 || rd.first_qpn != 2 || rd.max_sge != 4 ||
         rd.log_max_queue != 15 || rd.max_inflight != 128 || rd.data_width != DataW || rd.max_frame != 9216 ||
         rd.num_eq != 32 || rd.num_vectors != 4 || rd.num_srq != 64 || rd.max_dest_rd_atomic != 8 ||
         rd.max_rd_atomic != 8 || rd.max_push != 128)
@@ -602,13 +653,20 @@ module cmd_proc_tb #(
     xc = '0;
     xc.addr = MrBase;
     xc.log_num = 10;
-    run(CmdOpcodeSetCtxMem, 1, BaseCtx, BadIndex, 0);
+    run(CmdOpcodeSetCtxMem, 2, BaseCtx, BadIndex, 0);
     runp(CmdOpcodeSetCtxMem, 0, BaseCtx, 0, 64, MrBase + 64'd2048, BadParam, SynCtxAddr);
     runp(CmdOpcodeSetCtxMem, 0, BaseCtx, 8, 8, 64'd25, BadParam, SynCtxNum);
     if (mr_mem.on) $fatal(1, "refused, but taken");
     run(CmdOpcodeSetCtxMem, 0, BaseCtx, Ok, 0);
     runp(CmdOpcodeSetCtxMem, 0, BaseCtx, 0, 64, MrBase + 64'd4096, Exists, 0);
     if (mr_mem != {1'b1, MrBase[63:6], 5'd10}) $fatal(1, "memory of MRs: %p", mr_mem);
+    // the same for QPs
+    run(CmdOpcodeQueryQp, Q, BaseNone, BadIndex, 0);
+    runp(CmdOpcodeSetCtxMem, 1, BaseCtx, 8, 8, 64'd17, BadParam, SynCtxNum);
+    if (qp_mem.on) $fatal(1, "refused, but taken");
+    runp(CmdOpcodeSetCtxMem, 1, BaseCtx, 8, 8, 64'd9, Ok, 0);
+    run(CmdOpcodeSetCtxMem, 1, BaseCtx, Exists, 0);
+    if (qp_mem != {1'b1, MrBase[63:6], 5'd9}) $fatal(1, "memory of QPs: %p", qp_mem);
     run(CmdOpcodeQueryMr, 1023, BaseNone, NotFound, 0);
     run(CmdOpcodeDestroyMr, 1023, BaseNone, NotFound, 0);
     run(CmdOpcodeCreateMr, 1024, BaseMr, BadIndex, 0);
@@ -638,7 +696,7 @@ module cmd_proc_tb #(
     if (rm != mc) $fatal(1, "MR 0");
     n = drain_rounds;
     run(CmdOpcodeDestroyMr, 1023, BaseNone, Ok, 0);
-    if (drain_rounds != n + 6) $fatal(1, "%0d drain rounds", drain_rounds - n);
+    if (drain_rounds != n + 7) $fatal(1, "%0d drain rounds", drain_rounds - n);
     run(CmdOpcodeQueryMr, 1023, BaseNone, NotFound, 0);
     run(CmdOpcodeQueryMr, 0, BaseNone, Ok, 0);
 
@@ -661,7 +719,7 @@ module cmd_proc_tb #(
     run(CmdOpcodeCreateEq, 0, BaseEq, Ok, 0);
     n = drain_rounds;
     run(CmdOpcodeDestroyEq, 7, BaseNone, Ok, 0);
-    if (drain_rounds != n + 6) $fatal(1, "EQ destroy drained %0d rounds", drain_rounds - n);
+    if (drain_rounds != n + 7) $fatal(1, "EQ destroy drained %0d rounds", drain_rounds - n);
     run(CmdOpcodeQueryEq, 7, BaseNone, NotFound, 0);
     run(CmdOpcodeCreateEq, 7, BaseEq, Ok, 0);
     // an event for a command that wants one
@@ -694,7 +752,7 @@ module cmd_proc_tb #(
     run(CmdOpcodeDestroyMr, 3, BaseNone, NotFound, 0);
     run(CmdOpcodeQueryMw, 3, BaseNone, Ok, 0);
     if (rm.key != 32'h333 || rm.pd != 24'h77 || rm.valid || rm.remote_write || rm.va != 0) $fatal(1, "MW %h", rm);
-    c0.op = MrBind; c0.qp = Q[7:0]; c0.pd = 24'h77; c0.key = 32'h344; c0.lkey = 32'h402; c0.addr = 64'h10800; c0.length = 32'h800;
+    c0.op = MrBind; c0.qpn = Q[15:0]; c0.pd = 24'h77; c0.key = 32'h344; c0.lkey = 32'h402; c0.addr = 64'h10800; c0.length = 32'h800;
     c0.remote_write = 1;
     change();
     run(CmdOpcodeQueryMw, 3, BaseNone, Ok, 0);
@@ -753,7 +811,9 @@ module cmd_proc_tb #(
     run(CmdOpcodeQueryQp, Q, BaseNone, NotFound, 0);
     run(CmdOpcodeModifyQp, Q, BaseA, NotFound, 0);
     run(CmdOpcodeDestroyQp, Q, BaseNone, NotFound, 0);
-    run(CmdOpcodeCreateQp, 32'h0ff, BaseA, BadIndex, 0);
+    run(CmdOpcodeQueryQp, 32'h1ee, BaseNone, ExecError, 0);
+    run(CmdOpcodeCreateQp, 32'h1ee, BaseA, ExecError, 0);
+    run(CmdOpcodeQueryQp, 32'h2, BaseNone, NotFound, 0);
     run(CmdOpcodeCreateQp, 32'h200, BaseA, BadIndex, 0);
     run(CmdOpcodeQueryQp, 32'h010001ab, BaseNone, BadIndex, 0);
     run(CmdOpcodeModifyQp, 32'h0, BaseA, BadIndex, 0);
@@ -940,7 +1000,7 @@ module cmd_proc_tb #(
     modify(Q, BaseB, 6, Ok, 0);
     n = drain_rounds;
     modify(Q, BaseNone, 0, Ok, 0);
-    if (drain_rounds != n + 6) $fatal(1, "reset drained %0d rounds", drain_rounds - n);
+    if (drain_rounds != n + 7) $fatal(1, "reset drained %0d rounds", drain_rounds - n);
     if (last_rsp.op != QpStateReset) $fatal(1, "reset does not empty the receive queue");
     // the QP has lost its window; another one goes with its destruction
     run(CmdOpcodeQueryMw, 3, BaseNone, Ok, 0);
@@ -975,7 +1035,7 @@ module cmd_proc_tb #(
     drain_block = 0;
     wait_answer(pi);
     commands++;
-    if (drain_rounds != n + 6) $fatal(1, "destroy drained %0d rounds", drain_rounds - n);
+    if (drain_rounds != n + 7) $fatal(1, "destroy drained %0d rounds", drain_rounds - n);
     if (u_mem.get(RspBase + 64'(256 * (int'(pi - 1) % 4))) != Ok) $fatal(1, "destroy");
     run(CmdOpcodeQueryQp, Q, BaseNone, NotFound, 0);
     run(CmdOpcodeQueryMw, 3, BaseNone, Ok, 0);
@@ -984,7 +1044,7 @@ module cmd_proc_tb #(
     run(CmdOpcodeDestroyMr, 4, BaseNone, Busy, 0);
     n = drain_rounds;
     run(CmdOpcodeDestroyMw, 3, BaseNone, Ok, 0);
-    if (drain_rounds != n + 6) $fatal(1, "MW destroy drained %0d rounds", drain_rounds - n);
+    if (drain_rounds != n + 7) $fatal(1, "MW destroy drained %0d rounds", drain_rounds - n);
     run(CmdOpcodeQueryMw, 3, BaseNone, NotFound, 0);
     run(CmdOpcodeDestroyMr, 4, BaseNone, Ok, 0);
 
@@ -1003,7 +1063,7 @@ module cmd_proc_tb #(
     if (hgot != hent) $fatal(1, "handle %h, want %h", hgot, hent);
     n = drain_rounds;
     run(CmdOpcodeDestroyAh, 1023, BaseNone, Ok, 0);
-    if (drain_rounds != n + 6) $fatal(1, "handle destroyed with %0d rounds", drain_rounds - n);
+    if (drain_rounds != n + 7) $fatal(1, "handle destroyed with %0d rounds", drain_rounds - n);
     run(CmdOpcodeQueryAh, 1023, BaseNone, NotFound, 0);
     run(CmdOpcodeCreateAh, 1023, BaseAh, Ok, 0);
 
@@ -1015,7 +1075,7 @@ module cmd_proc_tb #(
     run(CmdOpcodeCreateQp, Q, BaseB, BadParam, 24);
     if (gsi_valid) $fatal(1, "GSI QP of a refused creation");
     run(CmdOpcodeCreateQp, Q, BaseA, Ok, 0);
-    if (!gsi_valid || gsi_idx != 8'hab) $fatal(1, "GSI QP %b %h", gsi_valid, gsi_idx);
+    if (!gsi_valid || gsi_qpn != Q[23:0]) $fatal(1, "GSI QP %b %h", gsi_valid, gsi_qpn);
     run(CmdOpcodeCreateQp, 32'h1cd, BaseA, Exists, 24);
     want = a;
     check_qp(Q);
@@ -1039,7 +1099,7 @@ module cmd_proc_tb #(
     a = rand_ctx();
     a.state = 0; a.qp_type = 8; a.dest_qpn = 0;
     run(CmdOpcodeCreateQp, Q, BaseA, Ok, 0);
-    if (!raw_valid || raw_idx != 8'hab || raw_rx) $fatal(1, "raw packet QP %b %h %b", raw_valid, raw_idx, raw_rx);
+    if (!raw_valid || raw_qpn != Q[23:0] || raw_rx) $fatal(1, "raw packet QP %b %h %b", raw_valid, raw_qpn, raw_rx);
     run(CmdOpcodeCreateQp, 32'h1cd, BaseA, Exists, 25);
     modify(Q, BaseA, 1, Ok, 0);
     if (raw_rx) $fatal(1, "frames wanted in INIT");
@@ -1083,7 +1143,7 @@ module cmd_proc_tb #(
     run(CmdOpcodeDestroyQp, 32'h1ff, BaseNone, Ok, 0);
     n = drain_rounds;
     run(CmdOpcodeDestroyCq, 5, BaseNone, Ok, 0);
-    if (drain_rounds != n + 6) $fatal(1, "CQ destroy drained %0d rounds", drain_rounds - n);
+    if (drain_rounds != n + 7) $fatal(1, "CQ destroy drained %0d rounds", drain_rounds - n);
     run(CmdOpcodeQueryCq, 5, BaseNone, NotFound, 0);
     run(CmdOpcodeDestroyEq, 7, BaseNone, Ok, 0);
     run(CmdOpcodeCreateQp, 32'h100, BaseA, BadParam, SynSendCqn);
@@ -1138,7 +1198,7 @@ module cmd_proc_tb #(
     run(CmdOpcodeDestroyQp, 32'h1ff, BaseNone, Ok, 0);
     n = drain_rounds;
     run(CmdOpcodeDestroySrq, 63, BaseNone, Ok, 0);
-    if (drain_rounds != n + 6) $fatal(1, "SRQ destroy drained %0d rounds", drain_rounds - n);
+    if (drain_rounds != n + 7) $fatal(1, "SRQ destroy drained %0d rounds", drain_rounds - n);
     run(CmdOpcodeQuerySrq, 63, BaseNone, NotFound, 0);
     run(CmdOpcodeCreateQp, Q, BaseA, BadParam, SynSrqn);
 
@@ -1155,7 +1215,8 @@ module cmd_proc_tb #(
     end
 
     // memory that refuses the command, then the answer
-    if (errors != 0) $fatal(1, "%0d errors so far", errors);
+    if (errors != 2) $fatal(1, "%0d errors so far, 2 contexts were refused", errors);
+    errors = 0;
     u_mem.err_lo = CmdBase;
     u_mem.err_hi = CmdBase + 1024;
     run(CmdOpcodeCreateMr, 7, BaseMr, ExecError, 0);

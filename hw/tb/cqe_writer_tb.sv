@@ -39,11 +39,11 @@ module cqe_writer_tb #(
   logic b_err, drain = 0, drain_done, idle;
   logic ev_cqe, ev_lost, ev_overrun, ev_bad_db, ev_axi_err, ev_last_wqe;
   logic [1:0] ev_error, ev_flush;
-  qp_idx_t last_qp;
+  qpn_t last_qp;
   logic last_drained;
 
   cqe_writer #(.DataW(DataW), .ClkPs(4000)) dut (
-    .clk_i(clk), .rst_ni(rst_n), .time_i(now), .in_valid_i(in_valid), .in_ready_o(in_ready), .in_i(ev),
+    .clk_i(clk), .rst_ni(rst_n), .time_i(now), .in_valid_i(in_valid), .in_ready_o(in_ready), .in_i(ev), .in_qpn_i(16'h300 ^ {8'd0, ev.qp}),
     .db_valid_i(db_valid), .db_ready_o(db_ready), .db_cqn_i(db_cqn), .db_ci_i(db_ci), .db_arm_i(db_arm),
     .cmd_valid_i(cmd_valid), .cmd_ready_o(cmd_ready), .cmd_op_i(cmd_op), .cmd_idx_i(cmd_idx),
     .cmd_addr_i(cmd_addr), .cmd_log_size_i(cmd_log_size), .cmd_eqn_i(cmd_eqn), .cmd_mod_i(cmd_mod),
@@ -56,7 +56,7 @@ module cqe_writer_tb #(
     .drain_i(drain), .drain_done_o(drain_done),
     .ev_cqe_o(ev_cqe), .ev_lost_o(ev_lost), .ev_overrun_o(ev_overrun), .ev_error_o(ev_error),
     .ev_flush_o(ev_flush), .ev_bad_db_o(ev_bad_db), .ev_axi_err_o(ev_axi_err),
-    .last_valid_o(ev_last_wqe), .last_ready_i(1'b1), .last_qp_o(last_qp), .last_drained_o(last_drained), .idle_o(idle));
+    .last_valid_o(ev_last_wqe), .last_ready_i(1'b1), .last_qpn_o(last_qp), .last_drained_o(last_drained), .idle_o(idle));
   axi_wr_mem #(.DataW(DataW)) u_wr (
     .clk_i(clk), .rst_ni(rst_n), .aw_valid_i(aw_valid), .aw_ready_o(aw_ready), .aw_addr_i(aw_addr),
     .aw_len_i(aw_len), .w_valid_i(w_valid), .w_ready_o(w_ready), .w_data_i(w_data), .w_strb_i(w_strb),
@@ -71,7 +71,7 @@ module cqe_writer_tb #(
   cqe_ev_t q_ev[$];
   int n_cqe = 0, n_lost = 0, n_overrun = 0, n_bad = 0, n_axi = 0;
   int n_last = 0, want_last = 0, open_writes = 0;
-  logic [QpIdxW:0] told[$];  // events: QP, drained
+  logic [QpnW:0] told[$];  // events: QP, drained
   int at;
   // of sends, of receives
   int n_error[2], n_flush[2], w_error[2], w_flush[2];
@@ -204,7 +204,7 @@ module cqe_writer_tb #(
       w.index = q_ev[at].index;
       w.opcode = q_ev[at].opcode;
       w.status = expect_overrun ? 8'd128 : q_ev[at].status;
-      w.qpn = 24'h100 | 24'(q_ev[at].qp);
+      w.qpn = 24'h300 ^ 24'(q_ev[at].qp);
       w.syndrome = q_ev[at].syndrome;
       w.byte_len = q_ev[at].byte_len;
       w.imm = q_ev[at].imm;
@@ -290,7 +290,7 @@ module cqe_writer_tb #(
           ev = rand_ev(r);
           ev.last_wqe = 1;
           ev.drained = 1'($urandom());
-          told.push_back({ev.qp, ev.drained});
+          told.push_back({16'h300 ^ {8'd0, ev.qp}, ev.drained});
           in_valid = 1;
           want_last++;
         end else if (sent[r] - rung[r] < (1 << log_size[r]) - 1 && ($urandom() % ((n / 3000) % 3 == 2 ? 40 : 3)) < 2) begin

@@ -22,7 +22,7 @@ module mr_table_tb #(
   mr_cmd_e cmd_op = MrCmdRead;
   mr_idx_t cmd_idx = '0;
   mr_t cmd_mr = '0, cmd_rsp;
-  qp_idx_t cmd_qp = '0;
+  qpn_t cmd_qpn = '0;
   logic cmd_err;
   logic [1:0] chg_valid = '0, chg_ready, chg_rsp_valid;
   mr_change_t [1:0] chg;
@@ -42,11 +42,11 @@ module mr_table_tb #(
   logic pf_valid = 0;
   mr_idx_t pf_idx = '0;
 
-  mr_table #(.DataW(DataW), .NumPorts(Ports), .NumChg(2), .LogSets(1), .LogWays(Wide ? 2 : 1)) dut (
+  mr_table #(.DataW(DataW), .NumPorts(Ports), .NumChg(2), .LogSets(1), .LogWays(Wide ? 2 : 1), .NumW(10)) dut (
     .clk_i(clk), .rst_ni(rst_n), .mem_i(ctx_mem), .req_valid_i(req_valid), .req_ready_o(req_ready), .req_idx_i(req_idx),
     .rsp_valid_o(rsp_valid), .rsp_o(rsp), .pf_valid_i(pf_valid), .pf_idx_i(pf_idx),
     .cmd_valid_i(cmd_valid), .cmd_ready_o(cmd_ready), .cmd_lock_i(cmd_lock), .cmd_op_i(cmd_op), .cmd_idx_i(cmd_idx),
-    .cmd_mr_i(cmd_mr), .cmd_qp_i(cmd_qp), .cmd_rsp_valid_o(cmd_rsp_valid), .cmd_rsp_o(cmd_rsp), .cmd_rsp_bound_o(cmd_bound),
+    .cmd_mr_i(cmd_mr), .cmd_qpn_i(cmd_qpn), .cmd_rsp_valid_o(cmd_rsp_valid), .cmd_rsp_o(cmd_rsp), .cmd_rsp_bound_o(cmd_bound),
     .cmd_rsp_err_o(cmd_err),
     .chg_valid_i(chg_valid), .chg_ready_o(chg_ready), .chg_i(chg), .chg_rsp_valid_o(chg_rsp_valid), .chg_rsp_o(chg_rsp),
     .ar_valid_o(ar_valid), .ar_ready_i(ar_ready), .ar_addr_o(ar_addr), .ar_len_o(ar_len),
@@ -99,7 +99,7 @@ module mr_table_tb #(
         m_entry.exists = 1;
         m_entry.valid = 1;
         m_entry.mw = 1;
-        m_entry.qp = c.qp;
+        m_entry.qpn = c.qpn;
         m_entry.parent = c.lkey[31:8];
         m_entry.variant = c.key[7:0];
         m_entry.pd = c.pd;
@@ -111,7 +111,7 @@ module mr_table_tb #(
         m_entry.iova = m_mr.iova + c.addr - m_mr.va;
       end
     end else if (c.key[31:18] == 0 && m_entry.exists && m_entry.valid && m_entry.variant == c.key[7:0] && m_entry.pd == c.pd &&
-                 (m_entry.mw ? m_entry.qp == c.qp : c.op == MrInvalidate || m_entry.remote_inv)) begin
+                 (m_entry.mw ? m_entry.qpn == c.qpn : c.op == MrInvalidate || m_entry.remote_inv)) begin
       m_result = !m_entry.mw && bound(m_idx) != 0 ? MrNotBound : MrDone;
       if (m_result == MrDone) m_entry.valid = 0;
     end
@@ -152,7 +152,7 @@ module mr_table_tb #(
       if (cmd_open && cmd_at == idx && same(got, cmd_new)) ok = 1;
       m = model[idx];
       m.valid = 0;
-      if (purging && model[idx].mw && model[idx].qp == cmd_qp && same(got, m)) ok = 1;
+      if (purging && model[idx].mw && model[idx].qpn == cmd_qpn && same(got, m)) ok = 1;
       for (int i = 0; i < n64; i++) if (from + i < n_change && change_idx[(from + i) % 64] == idx && same(got, change_old[(from + i) % 64])) ok = 1;
     end
     return ok;
@@ -261,8 +261,8 @@ module mr_table_tb #(
       for (int t = 0; t < 20; t++) if (!(model[w].exists && model[w].mw && !model[w].valid)) w = some_idx();
       for (int t = 0; t < 20; t++) if (!(model[m].exists && !model[m].mw && model[m].valid)) m = some_idx();
     end
-    c.qp = 8'($urandom() % 2) * 8'd200;
-    if (model[w].mw && model[w].valid && $urandom() % 4 != 0) c.qp = model[w].qp;
+    c.qpn = qpn_t'($urandom() % 2) * 16'd700;
+    if (model[w].mw && model[w].valid && $urandom() % 4 != 0) c.qpn = model[w].qpn;
     c.pd = 24'd5 + 24'($urandom() % 10 == 0);
     c.key = some_key(w);
     c.lkey = some_key(m);
@@ -315,7 +315,7 @@ module mr_table_tb #(
     cmd_op = op;
     cmd_idx = mr_idx_t'(idx);
     cmd_mr = m;
-    cmd_qp = qp_idx_t'(qp);
+    cmd_qpn = qpn_t'(qp);
     cmd_valid = 1;
     purging = op == MrCmdPurge;
     if (purging) begin
@@ -336,7 +336,7 @@ module mr_table_tb #(
     end
     if (op != MrCmdPurge && cmd_err) $fatal(1, "memory refused an entry");
     if (purging) begin
-      for (int i = 0; i < n1024; i++) if (model[i].exists && model[i].mw && model[i].valid && int'(model[i].qp) == qp) begin
+      for (int i = 0; i < n1024; i++) if (model[i].exists && model[i].mw && model[i].valid && int'(model[i].qpn) == qp) begin
         e = model[i];
         e.valid = 0;
         change(i, e);
@@ -355,8 +355,8 @@ module mr_table_tb #(
       m = some_mr(0);
       m.mw = 1'($urandom());
       m.valid = $urandom() % 4 != 0;
-      m.qp = 8'($urandom() % 2);
-      w = m.valid && (!m.mw || m.qp == 1) && m.remote_read;
+      m.qpn = qpn_t'($urandom() % 2);
+      w = m.valid && (!m.mw || m.qpn == 1) && m.remote_read;
       if (mr_check(m, {14'd0, 10'd3, m.variant}, m.pd, 8'd1, m.va, 32'(m.length), MrRemoteRead) != w) $fatal(1, "mr_check %p", m);
       if (mr_check(m, {14'd0, 10'd3, m.variant}, m.pd, 8'd1, m.va, 32'(m.length) + 32'd1, MrRemoteRead)) $fatal(1, "mr_check too long");
       w = m.valid && !m.mw;
@@ -390,7 +390,7 @@ module mr_table_tb #(
       repeat ($urandom() % 12) @(negedge clk);
       kind = int'($urandom() % 90);
       if (kind == 0) begin
-        command(MrCmdPurge, 0, none, $urandom() % 2 == 0 ? 0 : 200);
+        command(MrCmdPurge, 0, none, $urandom() % 2 == 0 ? 0 : 700);
       end else begin
         idx = some_idx();
         command(MrCmdRead, idx, none, 0);

@@ -29,6 +29,7 @@ module requester_tb
   int nq = NQ, one = 1;
   localparam int Ring = 512;   // reference entries per QP
   localparam int Patience = 20000;
+  localparam logic [23:0] QpnBase = 24'd256;  // QPN of slot 0
 
   logic clk = 0, rst_n = 0;
   always #1 clk = !clk;
@@ -47,7 +48,8 @@ module requester_tb
   db_page_t db_page = 0;
   logic [3:0] push_word = 0;
   logic [63:0] push_data = 0;
-  logic [1:0] ev_push_unused;
+  logic [2:0] ev_push_unused;
+  logic claim_hit, claim_long;
   logic ackrx_valid = 0, ackrx_ready;
   ack_rx_t ackrx = '0;
   logic err_valid = 0, err_ready;
@@ -95,6 +97,7 @@ module requester_tb
   // changes of the MR table: always done; each WQE once
   logic chg_valid, chg_rsp_valid = 0, bar_valid, bar_done = 0, bar_taken = 0;
   mr_change_t chg, chg_now;
+  qp_idx_t chg_qp;
   mr_result_e chg_rsp = MrDone;
   int chg_wait = 0, bar_wait = 0, n_change = 0, n_barrier = 0;
 
@@ -112,9 +115,10 @@ module requester_tb
   requester #(.DataW(DataW), .TimerW(DataW == 64 ? 10 : 16), .RotMax(DataW == 64 ? 4 : 2)) dut (
     .clk_i(clk), .rst_ni(rst_n), .time_i(tim), .window_i(window), .req_interval_i(req_interval),
     .quantum_log_i(quantum_log),
-    .db_valid_i(db_valid), .db_ready_o(db_ready), .db_qp_i(db_qp), .db_qpn_low_i(db_qpn_low), .db_pi_i(db_pi),
-    .db_pushed_i(db_pushed), .db_page_i(db_page),
-    .push_valid_i(push_valid), .push_word_i(push_word), .push_data_i(push_data),
+    .db_valid_i(db_valid), .db_ready_o(db_ready), .db_qp_i(db_qp), .db_pi_i(db_pi),
+    .db_push_i(db_pushed && claim_hit), .db_long_i(claim_long), .db_page_i(db_page), .claim_valid_i(db_valid && db_ready && db_pushed),
+    .claim_qpn_low_i(db_qpn_low), .claim_pi_i(db_pi), .claim_hit_o(claim_hit), .claim_long_o(claim_long), .drop_valid_i('0), .drop_page_i('0),
+    .push_valid_i(push_valid), .push_page_i(db_page), .push_word_i(push_word), .push_data_i(push_data),
     .ev_push_o(ev_push), .ev_push_unused_o(ev_push_unused),
     .ackrx_valid_i(ackrx_valid), .ackrx_ready_o(ackrx_ready), .ackrx_i(ackrx),
     .err_valid_i(err_valid), .err_ready_o(err_ready), .err_i(err),
@@ -135,6 +139,7 @@ module requester_tb
     .inl_valid_o(inl_valid), .inl_ready_i(inl_ready), .inl_data_o(inl_data), .inl_len_o(inl_len),
     .cqe_valid_o(cqe_valid), .cqe_ready_i(cqe_ready), .cqe_o(cqe),
     .qp_err_valid_o(qp_err_valid), .qp_err_ready_i(qp_err_ready), .qp_err_idx_o(qp_err_idx),
+    .chg_qp_o(chg_qp),
     .chg_valid_o(chg_valid), .chg_ready_i(1'b1), .chg_o(chg), .chg_rsp_valid_i(chg_rsp_valid), .chg_rsp_i(chg_rsp),
     .bar_valid_o(bar_valid), .bar_ready_i(1'b1), .bar_done_i(bar_done),
     .adm_valid_i(adm_valid), .adm_ready_o(adm_ready), .adm_i(adm),
@@ -286,7 +291,7 @@ module requester_tb
     return qp_tab[qidx[q]].qp_type == QpTypeRaw ? 4096 : 128 << qp_tab[qidx[q]].path_mtu;
   endfunction
   function automatic logic [23:0] qpn_of(int q);
-    return idx_to_qpn(qp_idx_t'(q * 23));
+    return QpnBase | 24'(qp_idx_t'(q * 23));
   endfunction
   function automatic int stride_of(int q);
     return qp_tab[qidx[q]].sq_stride128 ? 128 : 64;
@@ -1150,7 +1155,7 @@ module requester_tb
       n_change++;
       cq_ = int'(chg.key[31:24]);
       cs_ = int'(chg.key[23:8]) % Ring;
-      if (qidx[cq_] != chg.qp || chg.pd != OurPd) $fatal(1, "change %p", chg);
+      if (qidx[cq_] != chg_qp || chg.pd != OurPd) $fatal(1, "change %p", chg);
       if (chg.op != (d_op[cq_][cs_] == WqeOpcodeBindMw ? MrBind : MrInvalidate) || chg.key[7:0] != (chg.op == MrBind ? 8'h5b : 8'h5a))
         $fatal(1, "change %p of WQE %0d", chg, cs_);
       // it may be the first thing behind the end of SQD, which the bench learns in this cycle

@@ -32,11 +32,12 @@ module rnic_counters_tb #(
   logic [rnic_pkg::NumVec-1:0] irq = '0, irq_pend = '0;
   logic [20:0] ev = '0;
   logic push = 0;
-  logic [1:0] push_unused = '0;
+  logic [2:0] push_unused = '0;
   logic [1:0] ev3 = '0;
   longint n3[2];
-  rnic_pkg::ctx_ev_t ev_mr = '0;
-  longint n_mr[5];
+  rnic_pkg::ctx_ev_t ev_mr = '0, ev_qp = '0;
+  logic [1:0] bad_qpn = '0;
+  longint n_mr[5], n_qp[5];
   rnic_regs_pkg::csr_hw2reg_t q;
 
   rnic_counters #(.DataW(DataW)) dut (
@@ -55,7 +56,7 @@ module rnic_counters_tb #(
     .ev_rx_pause_i(pauses[7:0]), .ev_tx_pause_i(pauses[15:8]), .ev_storm_warning_i(pauses[16]), .ev_storm_error_i(pauses[17]),
     .ev_pause_ignored_i(pauses[18]), .ev_stall_pause_i(pauses[19]),
     .ev_eqe_i(eqe), .ev_eqe_lost_i(eqe_lost), .irq_i(irq),
-    .irq_pend_i(irq_pend), .ev_mr_i(ev_mr), .hw2reg_o(q));
+    .irq_pend_i(irq_pend), .ev_mr_i(ev_mr), .ev_qp_i(ev_qp), .ev_bad_qpn_i(bad_qpn), .hw2reg_o(q));
 
   longint n[20], n_frames = 0, n_bytes = 0, n_acc = 0, n_ce = 0, n_fecn = 0, n_becn = 0, n_rxb = 0, n_txf = 0, n_txb = 0;
   longint n_kind[8], n_wqe = 0, n_bad = 0, n_rd = 0, n_wr = 0, n_drop[24], n_tdrop[32], n_raw = 0;
@@ -81,7 +82,7 @@ module rnic_counters_tb #(
       @(negedge clk);
       if (k > 0 && {q.events.eq_overrun, q.events.last_wqe, q.events.srq_limit, q.events.cmd_error, q.events.bad_doorbell, q.events.qp_fatal,
                     q.events.axi_write_error, q.events.axi_read_error, q.events.cq_overrun} !=
-                   {eqe_lost, ev[20], ev[19], ev[16], |bad_db, ev[17], |wr_err || ev_mr.wr_err, |rd_err || ev_mr.rd_err, ev[12]}) $fatal(1, "events %b", q.events);
+                   {eqe_lost, ev[20], ev[19], ev[16], |bad_db || |bad_qpn, ev[17], |wr_err || ev_mr.wr_err || ev_qp.wr_err, |rd_err || ev_mr.rd_err || ev_qp.rd_err, ev[12]}) $fatal(1, "events %b", q.events);
       if (k > 0 && q.irq_pending.vectors != irq_pend) $fatal(1, "irq_pending %b", q.irq_pending);
       if (k > 0) same("cycles", q.cycles.count, n_time);
       now = now + 1;
@@ -108,7 +109,7 @@ module rnic_counters_tb #(
       for (int i = 0; i < 32; i++) verdict[32*i+:32] = $urandom();
       verdict.reason = ($urandom() % 2) == 0 ? 8'd0 : 8'($urandom() % 24);
       drop_valid = ($urandom() % 2) == 0;
-      drop = 5'($urandom() % 19);
+      drop = 5'($urandom() % 20);
       if (($urandom() % 3) == 0) drop = ev[0] ? 5'd10 : 5'd11;
       bytes_valid = ($urandom() % 2) == 0;
       bytes = 13'($urandom());
@@ -125,6 +126,13 @@ module rnic_counters_tb #(
       n_mr[2] += longint'(ev_mr.evict);
       n_mr[3] += longint'(ev_mr.writeback);
       n_mr[4] += longint'(ev_mr.stall);
+      ev_qp = 7'($urandom());
+      n_qp[0] += longint'(ev_qp.hit);
+      n_qp[1] += longint'(ev_qp.miss);
+      n_qp[2] += longint'(ev_qp.evict);
+      n_qp[3] += longint'(ev_qp.writeback);
+      n_qp[4] += longint'(ev_qp.stall);
+      bad_qpn = 2'($urandom());
       for (int i = 0; i < 18; i++) if (ev[i]) n[i]++;
       if (verdict_valid) begin
         n_frames++;
@@ -154,14 +162,14 @@ module rnic_counters_tb #(
       rq_wqe = 3'($urandom());
       ev2 = 6'($urandom());
       push = 1'($urandom());
-      push_unused = 2'($urandom());
+      push_unused = 3'($urandom());
       n_push += longint'(push);
       n_unused += longint'(push_unused);
       for (int i = 0; i < 6; i++) if (ev2[i]) m[i]++;
       n_wqe += longint'(wqe) + longint'(rq_wqe);
-      n_bad += longint'($countones(bad_db));
-      n_rd += longint'($countones({rd_err, ev_mr.rd_err}));
-      n_wr += longint'($countones({wr_err, ev_mr.wr_err}));
+      n_bad += longint'($countones(bad_db)) + longint'(bad_qpn);
+      n_rd += longint'($countones({rd_err, ev_mr.rd_err, ev_qp.rd_err}));
+      n_wr += longint'($countones({wr_err, ev_mr.wr_err, ev_qp.wr_err}));
     end
     @(negedge clk);
     same("rx_frames", q.rx_frames.count, n_frames);
@@ -210,10 +218,15 @@ module rnic_counters_tb #(
     same("rnr_nak_retry_err", q.rnr_nak_retry_err.count, m[4]);
     same("tx_retransmits", q.tx_retransmits.count, m[5]);
     same("mr_cache_hit", q.mr_cache_hit.count, n_mr[0]);
+    same("qp_cache_hit", q.qp_cache_hit.count, n_qp[0]);
     same("mr_cache_miss", q.mr_cache_miss.count, n_mr[1]);
+    same("qp_cache_miss", q.qp_cache_miss.count, n_qp[1]);
     same("mr_cache_evict", q.mr_cache_evict.count, n_mr[2]);
+    same("qp_cache_evict", q.qp_cache_evict.count, n_qp[2]);
     same("mr_cache_writeback", q.mr_cache_writeback.count, n_mr[3]);
+    same("qp_cache_writeback", q.qp_cache_writeback.count, n_qp[3]);
     same("mr_cache_stall", q.mr_cache_stall.count, n_mr[4]);
+    same("qp_cache_stall", q.qp_cache_stall.count, n_qp[4]);
     same("eqe_written", q.eqe_written.count, n_eqe);
     same("eqe_lost", q.eqe_lost.count, n_lost);
     same("interrupts", q.interrupts.count, n_irq);

@@ -12,13 +12,13 @@ typedef struct packed {
   logic [63:0] mask;    // bits that exist
   logic [63:0] reset;
 } csr_entry_t;
-localparam int NumCsr = 154;
+localparam int NumCsr = 160;
 
 function automatic csr_entry_t csr_entry(input int i);
   case (i)
     0: return '{17'h00000, 1'b0, 3'(AccConst), 64'hffffffff, 64'h434e524f};  // id
     1: return '{17'h00004, 1'b0, 3'(AccConst), 64'hffffffff, 64'h1};  // version
-    2: return '{17'h00008, 1'b0, 3'(AccConst), 64'hffffffff, 64'h13522ba9};  // layout_hash
+    2: return '{17'h00008, 1'b0, 3'(AccConst), 64'hffffffff, 64'h55f227b7};  // layout_hash
     3: return '{17'h00010, 1'b0, 3'(AccRo), 64'h7fffffff, 64'h0};  // caps0
     4: return '{17'h00014, 1'b0, 3'(AccRo), 64'h1fffffff, 64'h0};  // caps1
     5: return '{17'h00018, 1'b0, 3'(AccRo), 64'hffffffff, 64'h0};  // clock
@@ -143,33 +143,39 @@ function automatic csr_entry_t csr_entry(input int i);
     124: return '{17'h01380, 1'b1, 3'(AccRo), 64'hffffffffffffffff, 64'h0};  // transport_drop
     125: return '{17'h01388, 1'b1, 3'(AccRo), 64'hffffffffffffffff, 64'h0};  // transport_drop
     126: return '{17'h01390, 1'b1, 3'(AccRo), 64'hffffffffffffffff, 64'h0};  // transport_drop
-    127: return '{17'h01400, 1'b1, 3'(AccRo), 64'hffffffffffffffff, 64'h0};  // mr_cache_hit
-    128: return '{17'h01408, 1'b1, 3'(AccRo), 64'hffffffffffffffff, 64'h0};  // mr_cache_miss
-    129: return '{17'h01410, 1'b1, 3'(AccRo), 64'hffffffffffffffff, 64'h0};  // mr_cache_evict
-    130: return '{17'h01418, 1'b1, 3'(AccRo), 64'hffffffffffffffff, 64'h0};  // mr_cache_writeback
-    131: return '{17'h01420, 1'b1, 3'(AccRo), 64'hffffffffffffffff, 64'h0};  // mr_cache_stall
-    132: return '{17'h01430, 1'b1, 3'(AccRo), 64'hffffffffffffffff, 64'h0};  // stall_tx_credit
-    133: return '{17'h01438, 1'b1, 3'(AccRo), 64'hffffffffffffffff, 64'h0};  // tx_credit_updates
-    134: return '{17'h01500, 1'b1, 3'(AccRo), 64'hffffffffffffffff, 64'h0};  // rx_prio_pause
-    135: return '{17'h01508, 1'b1, 3'(AccRo), 64'hffffffffffffffff, 64'h0};  // rx_prio_pause
-    136: return '{17'h01510, 1'b1, 3'(AccRo), 64'hffffffffffffffff, 64'h0};  // rx_prio_pause
-    137: return '{17'h01518, 1'b1, 3'(AccRo), 64'hffffffffffffffff, 64'h0};  // rx_prio_pause
-    138: return '{17'h01520, 1'b1, 3'(AccRo), 64'hffffffffffffffff, 64'h0};  // rx_prio_pause
-    139: return '{17'h01528, 1'b1, 3'(AccRo), 64'hffffffffffffffff, 64'h0};  // rx_prio_pause
-    140: return '{17'h01530, 1'b1, 3'(AccRo), 64'hffffffffffffffff, 64'h0};  // rx_prio_pause
-    141: return '{17'h01538, 1'b1, 3'(AccRo), 64'hffffffffffffffff, 64'h0};  // rx_prio_pause
-    142: return '{17'h01540, 1'b1, 3'(AccRo), 64'hffffffffffffffff, 64'h0};  // tx_prio_pause
-    143: return '{17'h01548, 1'b1, 3'(AccRo), 64'hffffffffffffffff, 64'h0};  // tx_prio_pause
-    144: return '{17'h01550, 1'b1, 3'(AccRo), 64'hffffffffffffffff, 64'h0};  // tx_prio_pause
-    145: return '{17'h01558, 1'b1, 3'(AccRo), 64'hffffffffffffffff, 64'h0};  // tx_prio_pause
-    146: return '{17'h01560, 1'b1, 3'(AccRo), 64'hffffffffffffffff, 64'h0};  // tx_prio_pause
-    147: return '{17'h01568, 1'b1, 3'(AccRo), 64'hffffffffffffffff, 64'h0};  // tx_prio_pause
-    148: return '{17'h01570, 1'b1, 3'(AccRo), 64'hffffffffffffffff, 64'h0};  // tx_prio_pause
-    149: return '{17'h01578, 1'b1, 3'(AccRo), 64'hffffffffffffffff, 64'h0};  // tx_prio_pause
-    150: return '{17'h01580, 1'b1, 3'(AccRo), 64'hffffffffffffffff, 64'h0};  // tx_pause_storm_warning_events
-    151: return '{17'h01588, 1'b1, 3'(AccRo), 64'hffffffffffffffff, 64'h0};  // tx_pause_storm_error_events
-    152: return '{17'h01590, 1'b1, 3'(AccRo), 64'hffffffffffffffff, 64'h0};  // rx_pause_storm_events
-    153: return '{17'h01598, 1'b1, 3'(AccRo), 64'hffffffffffffffff, 64'h0};  // stall_tx_pause
+    127: return '{17'h01398, 1'b1, 3'(AccRo), 64'hffffffffffffffff, 64'h0};  // transport_drop
+    128: return '{17'h01400, 1'b1, 3'(AccRo), 64'hffffffffffffffff, 64'h0};  // mr_cache_hit
+    129: return '{17'h01408, 1'b1, 3'(AccRo), 64'hffffffffffffffff, 64'h0};  // mr_cache_miss
+    130: return '{17'h01410, 1'b1, 3'(AccRo), 64'hffffffffffffffff, 64'h0};  // mr_cache_evict
+    131: return '{17'h01418, 1'b1, 3'(AccRo), 64'hffffffffffffffff, 64'h0};  // mr_cache_writeback
+    132: return '{17'h01420, 1'b1, 3'(AccRo), 64'hffffffffffffffff, 64'h0};  // mr_cache_stall
+    133: return '{17'h01430, 1'b1, 3'(AccRo), 64'hffffffffffffffff, 64'h0};  // stall_tx_credit
+    134: return '{17'h01438, 1'b1, 3'(AccRo), 64'hffffffffffffffff, 64'h0};  // tx_credit_updates
+    135: return '{17'h01440, 1'b1, 3'(AccRo), 64'hffffffffffffffff, 64'h0};  // qp_cache_hit
+    136: return '{17'h01448, 1'b1, 3'(AccRo), 64'hffffffffffffffff, 64'h0};  // qp_cache_miss
+    137: return '{17'h01450, 1'b1, 3'(AccRo), 64'hffffffffffffffff, 64'h0};  // qp_cache_evict
+    138: return '{17'h01458, 1'b1, 3'(AccRo), 64'hffffffffffffffff, 64'h0};  // qp_cache_writeback
+    139: return '{17'h01460, 1'b1, 3'(AccRo), 64'hffffffffffffffff, 64'h0};  // qp_cache_stall
+    140: return '{17'h01500, 1'b1, 3'(AccRo), 64'hffffffffffffffff, 64'h0};  // rx_prio_pause
+    141: return '{17'h01508, 1'b1, 3'(AccRo), 64'hffffffffffffffff, 64'h0};  // rx_prio_pause
+    142: return '{17'h01510, 1'b1, 3'(AccRo), 64'hffffffffffffffff, 64'h0};  // rx_prio_pause
+    143: return '{17'h01518, 1'b1, 3'(AccRo), 64'hffffffffffffffff, 64'h0};  // rx_prio_pause
+    144: return '{17'h01520, 1'b1, 3'(AccRo), 64'hffffffffffffffff, 64'h0};  // rx_prio_pause
+    145: return '{17'h01528, 1'b1, 3'(AccRo), 64'hffffffffffffffff, 64'h0};  // rx_prio_pause
+    146: return '{17'h01530, 1'b1, 3'(AccRo), 64'hffffffffffffffff, 64'h0};  // rx_prio_pause
+    147: return '{17'h01538, 1'b1, 3'(AccRo), 64'hffffffffffffffff, 64'h0};  // rx_prio_pause
+    148: return '{17'h01540, 1'b1, 3'(AccRo), 64'hffffffffffffffff, 64'h0};  // tx_prio_pause
+    149: return '{17'h01548, 1'b1, 3'(AccRo), 64'hffffffffffffffff, 64'h0};  // tx_prio_pause
+    150: return '{17'h01550, 1'b1, 3'(AccRo), 64'hffffffffffffffff, 64'h0};  // tx_prio_pause
+    151: return '{17'h01558, 1'b1, 3'(AccRo), 64'hffffffffffffffff, 64'h0};  // tx_prio_pause
+    152: return '{17'h01560, 1'b1, 3'(AccRo), 64'hffffffffffffffff, 64'h0};  // tx_prio_pause
+    153: return '{17'h01568, 1'b1, 3'(AccRo), 64'hffffffffffffffff, 64'h0};  // tx_prio_pause
+    154: return '{17'h01570, 1'b1, 3'(AccRo), 64'hffffffffffffffff, 64'h0};  // tx_prio_pause
+    155: return '{17'h01578, 1'b1, 3'(AccRo), 64'hffffffffffffffff, 64'h0};  // tx_prio_pause
+    156: return '{17'h01580, 1'b1, 3'(AccRo), 64'hffffffffffffffff, 64'h0};  // tx_pause_storm_warning_events
+    157: return '{17'h01588, 1'b1, 3'(AccRo), 64'hffffffffffffffff, 64'h0};  // tx_pause_storm_error_events
+    158: return '{17'h01590, 1'b1, 3'(AccRo), 64'hffffffffffffffff, 64'h0};  // rx_pause_storm_events
+    159: return '{17'h01598, 1'b1, 3'(AccRo), 64'hffffffffffffffff, 64'h0};  // stall_tx_pause
     default: return '0;
   endcase
 endfunction
@@ -508,6 +514,18 @@ assign seen[152] = '0;
 assign qe[152] = 1'b0;
 assign seen[153] = '0;
 assign qe[153] = 1'b0;
+assign seen[154] = '0;
+assign qe[154] = 1'b0;
+assign seen[155] = '0;
+assign qe[155] = 1'b0;
+assign seen[156] = '0;
+assign qe[156] = 1'b0;
+assign seen[157] = '0;
+assign qe[157] = 1'b0;
+assign seen[158] = '0;
+assign qe[158] = 1'b0;
+assign seen[159] = '0;
+assign qe[159] = 1'b0;
 
 // What hardware gives: ro values, rw1c set pulses. Call csr_apply after a change.
 logic [63:0] drive [NumCsr];
@@ -649,33 +667,39 @@ task automatic csr_apply();
   hw2reg.transport_drop[16].count = drive[124][63:0];
   hw2reg.transport_drop[17].count = drive[125][63:0];
   hw2reg.transport_drop[18].count = drive[126][63:0];
-  hw2reg.mr_cache_hit.count = drive[127][63:0];
-  hw2reg.mr_cache_miss.count = drive[128][63:0];
-  hw2reg.mr_cache_evict.count = drive[129][63:0];
-  hw2reg.mr_cache_writeback.count = drive[130][63:0];
-  hw2reg.mr_cache_stall.count = drive[131][63:0];
-  hw2reg.stall_tx_credit.count = drive[132][63:0];
-  hw2reg.tx_credit_updates.count = drive[133][63:0];
-  hw2reg.rx_prio_pause[0].count = drive[134][63:0];
-  hw2reg.rx_prio_pause[1].count = drive[135][63:0];
-  hw2reg.rx_prio_pause[2].count = drive[136][63:0];
-  hw2reg.rx_prio_pause[3].count = drive[137][63:0];
-  hw2reg.rx_prio_pause[4].count = drive[138][63:0];
-  hw2reg.rx_prio_pause[5].count = drive[139][63:0];
-  hw2reg.rx_prio_pause[6].count = drive[140][63:0];
-  hw2reg.rx_prio_pause[7].count = drive[141][63:0];
-  hw2reg.tx_prio_pause[0].count = drive[142][63:0];
-  hw2reg.tx_prio_pause[1].count = drive[143][63:0];
-  hw2reg.tx_prio_pause[2].count = drive[144][63:0];
-  hw2reg.tx_prio_pause[3].count = drive[145][63:0];
-  hw2reg.tx_prio_pause[4].count = drive[146][63:0];
-  hw2reg.tx_prio_pause[5].count = drive[147][63:0];
-  hw2reg.tx_prio_pause[6].count = drive[148][63:0];
-  hw2reg.tx_prio_pause[7].count = drive[149][63:0];
-  hw2reg.tx_pause_storm_warning_events.count = drive[150][63:0];
-  hw2reg.tx_pause_storm_error_events.count = drive[151][63:0];
-  hw2reg.rx_pause_storm_events.count = drive[152][63:0];
-  hw2reg.stall_tx_pause.count = drive[153][63:0];
+  hw2reg.transport_drop[19].count = drive[127][63:0];
+  hw2reg.mr_cache_hit.count = drive[128][63:0];
+  hw2reg.mr_cache_miss.count = drive[129][63:0];
+  hw2reg.mr_cache_evict.count = drive[130][63:0];
+  hw2reg.mr_cache_writeback.count = drive[131][63:0];
+  hw2reg.mr_cache_stall.count = drive[132][63:0];
+  hw2reg.stall_tx_credit.count = drive[133][63:0];
+  hw2reg.tx_credit_updates.count = drive[134][63:0];
+  hw2reg.qp_cache_hit.count = drive[135][63:0];
+  hw2reg.qp_cache_miss.count = drive[136][63:0];
+  hw2reg.qp_cache_evict.count = drive[137][63:0];
+  hw2reg.qp_cache_writeback.count = drive[138][63:0];
+  hw2reg.qp_cache_stall.count = drive[139][63:0];
+  hw2reg.rx_prio_pause[0].count = drive[140][63:0];
+  hw2reg.rx_prio_pause[1].count = drive[141][63:0];
+  hw2reg.rx_prio_pause[2].count = drive[142][63:0];
+  hw2reg.rx_prio_pause[3].count = drive[143][63:0];
+  hw2reg.rx_prio_pause[4].count = drive[144][63:0];
+  hw2reg.rx_prio_pause[5].count = drive[145][63:0];
+  hw2reg.rx_prio_pause[6].count = drive[146][63:0];
+  hw2reg.rx_prio_pause[7].count = drive[147][63:0];
+  hw2reg.tx_prio_pause[0].count = drive[148][63:0];
+  hw2reg.tx_prio_pause[1].count = drive[149][63:0];
+  hw2reg.tx_prio_pause[2].count = drive[150][63:0];
+  hw2reg.tx_prio_pause[3].count = drive[151][63:0];
+  hw2reg.tx_prio_pause[4].count = drive[152][63:0];
+  hw2reg.tx_prio_pause[5].count = drive[153][63:0];
+  hw2reg.tx_prio_pause[6].count = drive[154][63:0];
+  hw2reg.tx_prio_pause[7].count = drive[155][63:0];
+  hw2reg.tx_pause_storm_warning_events.count = drive[156][63:0];
+  hw2reg.tx_pause_storm_error_events.count = drive[157][63:0];
+  hw2reg.rx_pause_storm_events.count = drive[158][63:0];
+  hw2reg.stall_tx_pause.count = drive[159][63:0];
 endtask
 
 function automatic logic db_defined(input logic [11:0] offset);

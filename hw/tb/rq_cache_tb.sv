@@ -59,7 +59,7 @@ module rq_cache_tb
 
   rq_cache #(.DataW(DataW)) dut (
     .clk_i(clk), .rst_ni(rst_n),
-    .db_valid_i(db_valid), .db_ready_o(db_ready), .db_srq_i(db_srq), .db_qpn_i(db_qpn), .db_pi_i(db_pi),
+    .db_valid_i(db_valid), .db_ready_o(db_ready), .db_srq_i(db_srq), .db_qp_i(qp_idx_t'(db_qpn)), .db_srqn_i(db_qpn), .db_pi_i(db_pi),
     .err_valid_i(err_valid), .err_ready_o(err_ready), .err_idx_i(err_idx),
     .qp_req_valid_o(qp_req_valid), .qp_req_ready_i(qp_req_ready), .qp_req_idx_o(qp_idx),
     .qp_rsp_valid_i(qp_rsp_valid), .qp_rsp_i(qp_rsp),
@@ -468,7 +468,7 @@ module rq_cache_tb
       room = (1 << log_size[db_i]) - (sw_pi[db_i] - next[db_i] + int'(!db_srq && open[db_i]));
       k = int'($urandom() % 10);
       db_good = db_srq || state[db_i] != QpReset;
-      db_qpn = db_srq ? 24'(srqn_of(db_i)) : QpnBase + 24'(qp_of(db_i));
+      db_qpn = db_srq ? 24'(srqn_of(db_i)) : 24'(qp_of(db_i));
       if (!db_srq && db_i >= NO) begin  // has no queue
         db_good = 0;
         db_pi = 16'($urandom() % 4);
@@ -478,8 +478,7 @@ module rq_cache_tb
         db_pi = 16'($urandom() % 2 == 0 ? hw_pi[db_i] + 3000 : hw_pi[db_i] - 1 - int'($urandom() % 1000));
       end else if (k == 1) begin
         db_good = 0;
-        db_qpn = $urandom() % 2 == 0 ? 24'd1 : QpnBase + 24'd1000;
-        if ($urandom() % 2 == 0) db_qpn = QpnBase + 24'(Nobody);
+        db_qpn = 24'(Nobody);
         if (db_srq) db_qpn = $urandom() % 2 == 0 ? 24'd64 + db_qpn : 24'd7;
         db_pi = 16'd1;
       end else begin
@@ -631,7 +630,7 @@ module rq_cache_tb
   endtask
   task automatic move(int i);
     m_from = qp_idx_t'(place[i]);
-    if (!(db_valid && !db_srq && db_qpn == QpnBase + 24'(m_from)) && !(err_valid && err_idx == m_from) && !(req_busy && rq_i == i)) begin
+    if (!(db_valid && !db_srq && db_qpn == 24'(m_from)) && !(err_valid && err_idx == m_from) && !(req_busy && rq_i == i)) begin
       moving = i;
       probe_qp = m_from;
       tick();

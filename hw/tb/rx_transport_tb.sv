@@ -71,10 +71,19 @@ module rx_transport_tb
   qp_idx_t mv_qp = '0, probe_qp = '0, ctx_qp = '0;
   rsp_state_t ctx_in = '0, ctx_out;
 
+  // what rx_lookup says; QPN is 256 and the number of the QP
+  localparam logic [23:0] QpnBase = 24'd256;
+  function automatic qp_idx_t for_qp(rx_meta_t m);
+    return m.raw ? raw_idx : m.dest_qp == 24'd1 ? gsi_idx : qp_idx_t'(m.dest_qp);
+  endfunction
+  function automatic bit no_qp(rx_meta_t m);
+    return m.raw ? !raw_valid : m.dest_qp == 24'd1 ? !gsi_valid : m.dest_qp[23:8] != 16'd1;
+  endfunction
+
   rx_transport dut (
     .clk_i(clk), .rst_ni(rst_n), .coalesce_i(coalesce),
     .meta_valid_i(meta_valid && !meta_held), .meta_ready_o(meta_ready_d), .meta_i(meta),
-    .gsi_valid_i(gsi_valid), .gsi_idx_i(gsi_idx), .raw_valid_i(raw_valid), .raw_idx_i(raw_idx),
+    .meta_qp_i(for_qp(meta)), .meta_none_i(no_qp(meta)), .meta_late_i(no_qp(meta) && meta.psn[0]),
     .pcmd_valid_o(pcmd_valid), .pcmd_ready_i(pcmd_ready), .pcmd_o(pcmd),
     .grh_valid_o(grh_valid), .grh_ready_i(grh_ready), .grh_o(grh),
     .qp_req_valid_o(qp_req_valid), .qp_req_ready_i(qp_req_ready), .qp_req_idx_o(qp_req_idx),
@@ -109,9 +118,6 @@ module rx_transport_tb
   // ---- moves: the state of a QP with nothing under way is read, loaded into a slot that nobody uses, overwritten, and brought back.
   // What comes for the QP waits meanwhile. Random numbers of its own, so that the rest is what it would be without.
   localparam qp_idx_t Spare = qp_idx_t'(253);
-  function automatic qp_idx_t for_qp(rx_meta_t m);
-    return m.raw ? raw_idx : m.dest_qp == 24'd1 ? gsi_idx : qpn_to_idx(m.dest_qp);
-  endfunction
   assign meta_held = moving && for_qp(meta) == mv_qp;
   assign flush_held = moving && flush.qp == mv_qp;
   assign adm_held = moving && adm.qp == mv_qp;
@@ -868,7 +874,7 @@ module rx_transport_tb
     keep = ud || m.raw;
     uc = q >= 0 && q < 256 && a.qp_type != QpTypeRc;  // nothing is answered
     if (q < 0 || q > 255 || a.state == QpNone || a.gsi != (m.dest_qp == 24'd1) ||
-        (m.raw && a.qp_type != 8)) reason = 0;
+        (m.raw && a.qp_type != 8)) reason = q < 0 && m.psn[0] ? 19 : 0;
     else if (m.opcode == 8'h81) reason = 13;
     else if (r_dead[q] || a.state == QpReset || a.state == QpInit || a.state == QpErr ||
              a.state == QpSqe || (a.state == QpRtr && is_rsp)) reason = 1;

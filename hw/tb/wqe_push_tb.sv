@@ -20,8 +20,8 @@ module wqe_push_tb
   logic [15:0] db_pi = 0;
   logic [$clog2(Rows)-1:0] rd_row = 0;
   logic [DataW-1:0] rd_data;
-  logic [1:0] free_valid = 0;
-  db_page_t [1:0] free_page = 0;
+  logic [3:0] free_valid = 0;
+  db_page_t [3:0] free_page = 0;
 
   wqe_push #(.DataW(DataW)) dut (
     .clk_i(clk), .rst_ni(rst_n), .clear_i(clear),
@@ -88,8 +88,8 @@ module wqe_push_tb
           expect_read = 1;
           n_read++;
         end else if (chance(10)) begin
-          free_valid = chance(50) ? 2'b01 : 2'b10;
-          free_page = {db_page_t'(a), db_page_t'(a)};
+          free_valid = 4'd1 << ($urandom() % 4);
+          free_page = {4{db_page_t'(a)}};
         end
       end
       clear = chance(1) && chance(30);
@@ -119,7 +119,7 @@ module wqe_push_tb
         end
         there[p] = 0;
       end
-      for (int i = 0; i < 2; i++) if (free_valid[i]) held[free_page[i]] = 0;
+      for (int i = 0; i < 4; i++) if (free_valid[i]) held[free_page[i]] = 0;
       if (clear) for (int i = 0; i < 16; i++) there[i] = 0;
     end
     if (n_hit < 1000 || n_long < 100 || n_miss < 1000 || n_read < 1000 || n_dropped < 1000)

@@ -13,6 +13,7 @@ import (
 	"github.com/openrnic/openrnic/cosim"
 	"github.com/openrnic/openrnic/cosim/model"
 	"github.com/openrnic/openrnic/cosim/simtime"
+	"github.com/openrnic/openrnic/driver/pcie"
 	"github.com/openrnic/openrnic/driver/verbs"
 )
 
@@ -25,6 +26,8 @@ type Config struct {
 	CQSize int
 	// Verbs changes the configuration of both devices.
 	Verbs func(*verbs.Config)
+	// Wrap gives the device that the driver of a host gets instead of the simulated one.
+	Wrap func(pcie.Device) pcie.Device
 	// Sim changes the simulation before it is built.
 	Sim func(*cosim.PairConfig)
 }
@@ -62,18 +65,16 @@ func New(cfg Config) (*Pair, error) {
 		return nil, err
 	}
 	p.Sim = sim
-	if cfg.CQSize == 0 {
-		cfg.CQSize = 4096
-	}
 	for i := range p.Hosts {
-		if p.Hosts[i], err = open(sim.Dev[i], i, cfg); err != nil {
+		if p.Hosts[i], err = Open(sim.Dev[i], i, cfg); err != nil {
 			return nil, errors.Join(err, sim.Close())
 		}
 	}
 	return p, nil
 }
 
-func open(dev *cosim.Device, i int, cfg Config) (*Host, error) {
+// Open opens one device, as the host i of a pair.
+func Open(dev pcie.Device, i int, cfg Config) (*Host, error) {
 	vcfg := verbs.Config{
 		MAC:  net.HardwareAddr{0x02, 0x00, 0x5e, 0x00, 0x53, byte(1 + i)},
 		Addr: netip.AddrFrom4([4]byte{192, 0, 2, byte(1 + i)}), // TEST-NET-1, RFC 5737
@@ -85,6 +86,12 @@ func open(dev *cosim.Device, i int, cfg Config) (*Host, error) {
 		cfg.Verbs(&vcfg)
 	}
 	h := &Host{}
+	if cfg.Wrap != nil {
+		dev = cfg.Wrap(dev)
+	}
+	if cfg.CQSize == 0 {
+		cfg.CQSize = 4096
+	}
 	var err error
 	if h.Dev, err = verbs.NewDevice(dev, vcfg); err != nil {
 		return nil, err

@@ -69,7 +69,7 @@ module rnic_csr
     if (word inside {
           13'h0000, 13'h0002, [13'h0004:13'h0005], [13'h0008:13'h0009], [13'h000c:13'h000d],
           [13'h0010:13'h0012], [13'h0020:13'h0025], [13'h0200:13'h0209], [13'h0210:13'h023b],
-          [13'h0240:13'h0257], [13'h0260:13'h0272], [13'h0280:13'h0284], [13'h0286:13'h0287],
+          [13'h0240:13'h0257], [13'h0260:13'h0273], [13'h0280:13'h0284], [13'h0286:13'h028c],
           [13'h02a0:13'h02b3]
         }) return 2'b11;
     if (word inside {
@@ -82,8 +82,8 @@ module rnic_csr
   function automatic logic csr_wide(input logic [12:0] word);
     return word inside {
         13'h0008, [13'h0010:13'h0011], [13'h0020:13'h0025], [13'h0200:13'h0209],
-        [13'h0210:13'h023b], [13'h0240:13'h0257], [13'h0260:13'h0272], [13'h0280:13'h0284],
-        [13'h0286:13'h0287], [13'h02a0:13'h02b3]
+        [13'h0210:13'h023b], [13'h0240:13'h0257], [13'h0260:13'h0273], [13'h0280:13'h0284],
+        [13'h0286:13'h028c], [13'h02a0:13'h02b3]
     };
   endfunction
 
@@ -861,6 +861,9 @@ module rnic_csr
         4'h2: begin
           group10_q[63:0] <= hw2reg_i.transport_drop[18].count;
         end
+        4'h3: begin
+          group10_q[63:0] <= hw2reg_i.transport_drop[19].count;
+        end
         default: ;
       endcase
       group11_q <= '0;
@@ -885,6 +888,21 @@ module rnic_csr
         end
         4'h7: begin
           group11_q[63:0] <= hw2reg_i.tx_credit_updates.count;
+        end
+        4'h8: begin
+          group11_q[63:0] <= hw2reg_i.qp_cache_hit.count;
+        end
+        4'h9: begin
+          group11_q[63:0] <= hw2reg_i.qp_cache_miss.count;
+        end
+        4'ha: begin
+          group11_q[63:0] <= hw2reg_i.qp_cache_evict.count;
+        end
+        4'hb: begin
+          group11_q[63:0] <= hw2reg_i.qp_cache_writeback.count;
+        end
+        4'hc: begin
+          group11_q[63:0] <= hw2reg_i.qp_cache_stall.count;
         end
         default: ;
       endcase

@@ -10,7 +10,7 @@
 package rnic_regs_pkg;
 
   // Hash over the register map and the layouts, as in register layout_hash.
-  localparam logic [31:0] LayoutHash = 32'h13522ba9;
+  localparam logic [31:0] LayoutHash = 32'h55f227b7;
 
   // ---- enums ----------------------------------------------------------------------------------
   // drop_reason: Verdict of the receive front end on one frame, in order of precedence: the first
@@ -60,6 +60,7 @@ package rnic_regs_pkg;
   localparam logic [7:0] TransportDropBadAccess     = 8'd16;
   localparam logic [7:0] TransportDropRecvError     = 8'd17;
   localparam logic [7:0] TransportDropRecvLength    = 8'd18;
+  localparam logic [7:0] TransportDropNoSlot        = 8'd19;
 
   // wqe_opcode: Operation of a send WQE.
   localparam logic [7:0] WqeOpcodeNop          = 8'd0;
@@ -204,6 +205,7 @@ package rnic_regs_pkg;
 
   // ctx_kind: Kinds of objects whose contexts live in host memory (set_ctx_mem).
   localparam logic [7:0] CtxKindMr = 8'd0;
+  localparam logic [7:0] CtxKindQp = 8'd1;
 
   // eqe_type: What an EQE tells. Completion events go to the EQ of the CQ, all others to EQ 0.
   localparam logic [7:0] EqeTypeCompletion  = 8'd1;
@@ -231,7 +233,7 @@ package rnic_regs_pkg;
   localparam logic [16:0] CsrVersionOffset = 17'h00004;
   localparam logic [31:0] CsrVersionReset = 32'h1;
   localparam logic [16:0] CsrLayoutHashOffset = 17'h00008;
-  localparam logic [31:0] CsrLayoutHashReset = 32'h13522ba9;
+  localparam logic [31:0] CsrLayoutHashReset = 32'h55f227b7;
   localparam logic [16:0] CsrCaps0Offset = 17'h00010;
   localparam logic [16:0] CsrCaps1Offset = 17'h00014;
   localparam logic [16:0] CsrClockOffset = 17'h00018;
@@ -329,7 +331,7 @@ package rnic_regs_pkg;
   localparam logic [16:0] CsrRxDropOffset = 17'h01200;
   localparam int unsigned CsrRxDropCount = 24;
   localparam logic [16:0] CsrTransportDropOffset = 17'h01300;
-  localparam int unsigned CsrTransportDropCount = 19;
+  localparam int unsigned CsrTransportDropCount = 20;
   localparam logic [16:0] CsrMrCacheHitOffset = 17'h01400;
   localparam logic [16:0] CsrMrCacheMissOffset = 17'h01408;
   localparam logic [16:0] CsrMrCacheEvictOffset = 17'h01410;
@@ -337,6 +339,11 @@ package rnic_regs_pkg;
   localparam logic [16:0] CsrMrCacheStallOffset = 17'h01420;
   localparam logic [16:0] CsrStallTxCreditOffset = 17'h01430;
   localparam logic [16:0] CsrTxCreditUpdatesOffset = 17'h01438;
+  localparam logic [16:0] CsrQpCacheHitOffset = 17'h01440;
+  localparam logic [16:0] CsrQpCacheMissOffset = 17'h01448;
+  localparam logic [16:0] CsrQpCacheEvictOffset = 17'h01450;
+  localparam logic [16:0] CsrQpCacheWritebackOffset = 17'h01458;
+  localparam logic [16:0] CsrQpCacheStallOffset = 17'h01460;
   localparam logic [16:0] CsrRxPrioPauseOffset = 17'h01500;
   localparam int unsigned CsrRxPrioPauseCount = 8;
   localparam logic [16:0] CsrTxPrioPauseOffset = 17'h01540;
@@ -678,8 +685,8 @@ package rnic_regs_pkg;
     logic [7:0]  status;
   } rsp_header_t;
 
-  // Command slot of set_ctx_mem. The memory is the device's until its reset: 64 bytes per object,
-  // zero when it is given; its contents are not for software.
+  // Command slot of set_ctx_mem. The memory is the device's until its reset: 64 bytes per object
+  // (QPs: 2048), zero when it is given; its contents are not for software.
   localparam int unsigned CtxMemBytes = 16;
   typedef struct packed {
     logic [55:0] rsvd_0;
@@ -1086,6 +1093,21 @@ package rnic_regs_pkg;
   } csr_hw2reg_tx_credit_updates_t;
   typedef struct packed {
     logic [63:0] count;
+  } csr_hw2reg_qp_cache_hit_t;
+  typedef struct packed {
+    logic [63:0] count;
+  } csr_hw2reg_qp_cache_miss_t;
+  typedef struct packed {
+    logic [63:0] count;
+  } csr_hw2reg_qp_cache_evict_t;
+  typedef struct packed {
+    logic [63:0] count;
+  } csr_hw2reg_qp_cache_writeback_t;
+  typedef struct packed {
+    logic [63:0] count;
+  } csr_hw2reg_qp_cache_stall_t;
+  typedef struct packed {
+    logic [63:0] count;
   } csr_hw2reg_rx_prio_pause_t;
   typedef struct packed {
     logic [63:0] count;
@@ -1169,7 +1191,7 @@ package rnic_regs_pkg;
     csr_hw2reg_eqe_lost_t                      eqe_lost;
     csr_hw2reg_interrupts_t                    interrupts;
     csr_hw2reg_rx_drop_t [23:0]                rx_drop;
-    csr_hw2reg_transport_drop_t [18:0]         transport_drop;
+    csr_hw2reg_transport_drop_t [19:0]         transport_drop;
     csr_hw2reg_mr_cache_hit_t                  mr_cache_hit;
     csr_hw2reg_mr_cache_miss_t                 mr_cache_miss;
     csr_hw2reg_mr_cache_evict_t                mr_cache_evict;
@@ -1177,6 +1199,11 @@ package rnic_regs_pkg;
     csr_hw2reg_mr_cache_stall_t                mr_cache_stall;
     csr_hw2reg_stall_tx_credit_t               stall_tx_credit;
     csr_hw2reg_tx_credit_updates_t             tx_credit_updates;
+    csr_hw2reg_qp_cache_hit_t                  qp_cache_hit;
+    csr_hw2reg_qp_cache_miss_t                 qp_cache_miss;
+    csr_hw2reg_qp_cache_evict_t                qp_cache_evict;
+    csr_hw2reg_qp_cache_writeback_t            qp_cache_writeback;
+    csr_hw2reg_qp_cache_stall_t                qp_cache_stall;
     csr_hw2reg_rx_prio_pause_t [7:0]           rx_prio_pause;
     csr_hw2reg_tx_prio_pause_t [7:0]           tx_prio_pause;
     csr_hw2reg_tx_pause_storm_warning_events_t tx_pause_storm_warning_events;

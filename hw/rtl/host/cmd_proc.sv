@@ -7,7 +7,7 @@
 // body is written and acknowledged by host memory before its header, and the header's last byte
 // holds the phase bit (1 on the first pass), so that a reader that sees the phase sees the whole
 // answer. About 60 cycles plus three memory round trips per command at 512 bit; commands that take
-// something away also wait for six rounds of drain over all blocks, after which no access to its
+// something away also wait for seven rounds of drain over all blocks, after which no access to its
 // memory is in flight. cmdq enable 0 -> 1 restarts both rings at slot 0. A producer index more than
 // one ring ahead is refused (ev_error_o). Host memory that answers with an error: status
 // exec_error, ev_error_o.
@@ -65,6 +65,16 @@ module cmd_proc
   output logic                 qp_cmd_valid_o,
   output qp_cmd_e              qp_cmd_op_o,
   output qp_idx_t              qp_cmd_idx_o,
+  // the slot of the QP (qp_cache): held from its look-up to the end of the command
+  output logic                 qpl_req_valid_o,
+  input  logic                 qpl_req_ready_i,
+  output logic [23:0]          qpl_req_qpn_o,
+  output logic                 qpl_req_create_o,
+  input  logic                 qpl_rsp_valid_i,
+  input  qpc_status_e          qpl_rsp_status_i,
+  input  qp_idx_t              qpl_rsp_slot_i,
+  output logic                 qpl_rel_valid_o,
+  output logic                 qpl_rel_forget_o,
   output qp_state_e            qp_cmd_from_o,
   output qp_attr_t             qp_cmd_attr_o,
   input  logic                 qp_cmd_rsp_valid_i,
@@ -77,12 +87,13 @@ module cmd_proc
   output mr_cmd_e              mr_cmd_op_o,
   output mr_idx_t              mr_cmd_idx_o,
   output mr_t                  mr_cmd_mr_o,
-  output qp_idx_t              mr_cmd_qp_o,
+  output qpn_t                 mr_cmd_qpn_o,
   input  logic                 mr_cmd_rsp_valid_i,
   input  mr_t                  mr_cmd_rsp_i,
   input  logic                 mr_cmd_rsp_bound_i,
   input  logic                 mr_cmd_rsp_err_i,
   output ctx_mem_t             mr_mem_o,
+  output ctx_mem_t             qp_mem_o,
   // AH table
   output logic                 ah_cmd_valid_o,
   output logic                 ah_cmd_we_o,
@@ -92,10 +103,10 @@ module cmd_proc
   input  ah_t                  ah_cmd_rsp_i,
   // the GSI QP
   output logic                 gsi_valid_o,
-  output qp_idx_t              gsi_idx_o,
+  output logic [23:0]          gsi_qpn_o,
   // the raw packet QP
   output logic                 raw_valid_o,
-  output qp_idx_t              raw_idx_o,
+  output logic [23:0]          raw_qpn_o,
   output logic                 raw_rx_o,
   // CQE writer
   output logic                 cq_cmd_valid_o,
@@ -172,7 +183,7 @@ module cmd_proc
     StEqRead, StEqCheck, StEqWrite,
     StAhRead, StAhCheck, StAhWrite,
     StSrqRead, StSrqCheck, StSrqWrite,
-    StQpRead, StQpCheck,
+    StQpLook, StQpLookWait, StQpRead, StQpCheck,
     StQpSrq, StQpSrqRsp, StUseSrq,
     StQpCqSend, StQpCqSendRsp, StQpCqRecv, StQpCqRecvRsp,
     StPurge, StPurgeWait,
@@ -222,13 +233,14 @@ module cmd_proc
   logic        bad_dest_q, bad_send_q, bad_recv_q;
   mr_t         mr_q;
   ctx_mem_t    ctx_mem_q;
-  logic        bad_ctx_addr_q, bad_ctx_num_q;
+  logic        bad_ctx_addr_q, bad_ctx_num_q, ctx_is_qp;
   logic        bad_key_q, bad_len_q, bad_access_q;
   ah_t         ah_q;
   logic        gsi_valid_q;
-  qp_idx_t     gsi_idx_q;
+  logic [23:0] gsi_qpn_q;
   logic        raw_valid_q, raw_rx_q;
-  qp_idx_t     raw_idx_q;
+  logic [23:0] raw_qpn_q;
+  logic        qp_pin_q, qp_forget_q;   // its slot is held; the QP is made or goes away
   logic [63:6] cq_addr_q;
   logic [3:0]  cq_log_size_q;
   logic [7:0]  cq_eqn_q;
@@ -288,10 +300,11 @@ module cmd_proc
     a.qkey = c.qkey;
     a.gsi = c.gsi;
     a.flow_control = c.flow_control;
+    a.qpn = '0;  // from the command
     return a;
   endfunction
-  // verilator lint_on UNUSEDSIGNAL
 
+  // The other way; the QPN is not in it.
   function automatic rnic_regs_pkg::qp_context_t attr_ctx(input qp_attr_t a, input rsp_query_t r,
                                                           input req_query_t q);
     rnic_regs_pkg::qp_context_t c;
@@ -349,6 +362,7 @@ module cmd_proc
     c.rq_ci = r.rq.ci;
     return c;
   endfunction
+  // verilator lint_on UNUSEDSIGNAL
 
   // What the transition takes from the slot (n) into the attributes of before (o).
   // verilator lint_off UNUSEDSIGNAL
@@ -473,11 +487,11 @@ module cmd_proc
     unique case (body_q)
       BodyCaps: begin
         d = '0;
-        d.num_qp = NumQp;
+        d.num_qp = 32'd1 << QpnW;
         d.num_cq = NumCq;
         d.num_mr = 32'd1 << LogMaxMr;
         d.num_ah = NumAh;
-        d.first_qpn = 32'(QpnBase);
+        d.first_qpn = 32'(FirstQpn);
         d.max_sge = MaxSge;
         d.log_max_queue = LogMaxQueue;
         d.max_inflight = 32'd1 << LogInflight;
@@ -503,7 +517,7 @@ module cmd_proc
         m.remote_inv = mr_cmd_rsp_i.remote_inv;
         m.valid = mr_cmd_rsp_i.valid;
         if (is_mw) begin
-          m.qpn = idx_to_qpn(mr_cmd_rsp_i.qp);
+          m.qpn = 24'(mr_cmd_rsp_i.qpn);
           m.parent = 32'(mr_cmd_rsp_i.parent);
         end
         m.va = mr_cmd_rsp_i.va;
@@ -578,7 +592,7 @@ module cmd_proc
   endfunction
 
   // ---- users of CQs: QPs that name a CQ; set to zero when a CQ is created -----------------------
-  localparam int unsigned UseW = $clog2(2 * NumQp + 1);
+  localparam int unsigned UseW = QpnW + 1;
   logic [UseW-1:0] users[NumCq];
   logic [UseW-1:0] users_rd;
   cq_idx_t         users_idx;
@@ -617,7 +631,7 @@ module cmd_proc
   end
 
   // ---- users of SRQs: QPs ----------------------------------------------------------------------------
-  localparam int unsigned SrqUseW = $clog2(NumQp + 1);
+  localparam int unsigned SrqUseW = QpnW;
   logic [SrqUseW-1:0] srq_users[NumSrq];
   logic [SrqUseW-1:0] srq_users_rd;
   srq_idx_t           srq_users_idx;
@@ -646,7 +660,7 @@ module cmd_proc
     state_q <= StRspLoad;
   endtask
   task automatic drain(input state_e then_state);
-    rounds_q <= 3'd6;
+    rounds_q <= 3'd7;
     wait_q <= '0;
     after_drain_q <= then_state;
     state_q <= StRoundLow;
@@ -673,6 +687,9 @@ module cmd_proc
       raw_valid_q <= 1'b0;
       raw_rx_q <= 1'b0;
       mr_mem_o <= '0;
+      qp_mem_o <= '0;
+      qp_pin_q <= 1'b0;
+      qp_forget_q <= 1'b0;
     end else begin
       ev_done_o <= 1'b0;
       ev_error_o <= too_far && !too_far_q;
@@ -738,7 +755,7 @@ module cmd_proc
                         (qc.dest_qpn < 24'd2 || qc.dest_qpn == 24'hffffff || |qc.rsvd_2);
           bad_send_q <= 32'(qc.send_cqn) >= NumCq || |qc.rsvd_5;
           bad_recv_q <= 32'(qc.recv_cqn) >= NumCq || |qc.rsvd_6;
-          mr_q <= '{exists: 1'b1, valid: 1'b1, mw: 1'b0, qp: '0, parent: '0, mw_bind: mc.mw_bind,
+          mr_q <= '{exists: 1'b1, valid: 1'b1, mw: 1'b0, qpn: '0, parent: '0, mw_bind: mc.mw_bind,
                     remote_inv: mc.remote_inv, variant: mc.key[7:0], pd: mc.pd,
                     local_write: mc.local_write,
                     remote_write: mc.remote_write, remote_read: mc.remote_read,
@@ -756,7 +773,7 @@ module cmd_proc
           end
           ctx_mem_q <= '{on: 1'b1, base: xc.addr[63:6], log_num: xc.log_num[4:0]};
           bad_ctx_addr_q <= |xc.addr[11:0];
-          bad_ctx_num_q <= 32'(xc.log_num) > LogMaxMr;
+          bad_ctx_num_q <= 32'(xc.log_num) > (h.object == 32'(rnic_regs_pkg::CtxKindQp) ? QpnW : LogMaxMr);
           bad_key_q <= 32'(mc.key[31:8]) != h.object;
           bad_len_q <= mc.length == 0 || mc.length > (64'd1 << 48) ||
                        mc.va > ~mc.length || mc.iova > ~mc.length;
@@ -796,7 +813,7 @@ module cmd_proc
               answer(rnic_regs_pkg::CmdStatusOk, rnic_regs_pkg::CmdSyndromeNone);
             end
             rnic_regs_pkg::CmdOpcodeSetCtxMem:
-              if (object_q == 32'(rnic_regs_pkg::CtxKindMr)) state_q <= StCtxMem;
+              if (object_q inside {32'(rnic_regs_pkg::CtxKindMr), 32'(rnic_regs_pkg::CtxKindQp)}) state_q <= StCtxMem;
               else answer(rnic_regs_pkg::CmdStatusBadIndex, rnic_regs_pkg::CmdSyndromeNone);
             rnic_regs_pkg::CmdOpcodeCreateMr, rnic_regs_pkg::CmdOpcodeQueryMr,
             rnic_regs_pkg::CmdOpcodeDestroyMr, rnic_regs_pkg::CmdOpcodeCreateMw,
@@ -821,21 +838,22 @@ module cmd_proc
               else answer(rnic_regs_pkg::CmdStatusBadIndex, rnic_regs_pkg::CmdSyndromeNone);
             rnic_regs_pkg::CmdOpcodeCreateQp, rnic_regs_pkg::CmdOpcodeModifyQp,
             rnic_regs_pkg::CmdOpcodeQueryQp, rnic_regs_pkg::CmdOpcodeDestroyQp:
-              if (object_q[31:24] == 0 && qpn_in_range(object_q[23:0])) state_q <= StQpRead;
+              if (qp_mem_o.on && object_q >= 32'(FirstQpn) && object_q >> qp_mem_o.log_num == 0) state_q <= StQpLook;
               else answer(rnic_regs_pkg::CmdStatusBadIndex, rnic_regs_pkg::CmdSyndromeNone);
             default: answer(rnic_regs_pkg::CmdStatusBadOpcode, rnic_regs_pkg::CmdSyndromeNone);
           endcase
         end
         // -- memory for contexts
         StCtxMem: begin
-          if (mr_mem_o.on)
+          if (ctx_is_qp ? qp_mem_o.on : mr_mem_o.on)
             answer(rnic_regs_pkg::CmdStatusExists, rnic_regs_pkg::CmdSyndromeNone);
           else if (bad_ctx_addr_q)
             answer(rnic_regs_pkg::CmdStatusBadParam, rnic_regs_pkg::CmdSyndromeCtxAddr);
           else if (bad_ctx_num_q)
             answer(rnic_regs_pkg::CmdStatusBadParam, rnic_regs_pkg::CmdSyndromeCtxNum);
           else begin
-            mr_mem_o <= ctx_mem_q;
+            if (ctx_is_qp) qp_mem_o <= ctx_mem_q;
+            else mr_mem_o <= ctx_mem_q;
             answer(rnic_regs_pkg::CmdStatusOk, rnic_regs_pkg::CmdSyndromeNone);
           end
         end
@@ -989,6 +1007,21 @@ module cmd_proc
           if (is_destroy) drain(StRspLoad);
         end
         // -- queue pairs
+        StQpLook: if (qpl_req_ready_i) state_q <= StQpLookWait;
+        StQpLookWait: if (qpl_rsp_valid_i) begin
+          qp_pin_q <= qpl_rsp_status_i == QpcOk;
+          // a QP that is made exists from here on; if the command is refused, it goes again
+          qp_forget_q <= qpl_rsp_status_i == QpcOk && is_create;
+          unique case (qpl_rsp_status_i)
+            QpcOk: state_q <= StQpRead;
+            QpcNone: answer(rnic_regs_pkg::CmdStatusNotFound, rnic_regs_pkg::CmdSyndromeNone);
+            QpcExists: answer(rnic_regs_pkg::CmdStatusExists, rnic_regs_pkg::CmdSyndromeNone);
+            default: begin
+              ev_error_o <= 1'b1;
+              answer(rnic_regs_pkg::CmdStatusExecError, rnic_regs_pkg::CmdSyndromeNone);
+            end
+          endcase
+        end
         StQpRead: state_q <= StQpCheck;
         StQpCheck: if (qp_cmd_rsp_valid_i) begin
           adm_then_write_q <= 1'b0;
@@ -1139,15 +1172,16 @@ module cmd_proc
           if (!qp_cmd_rsp_ok_i)  // the QP failed meanwhile
             answer(rnic_regs_pkg::CmdStatusBadState, rnic_regs_pkg::CmdSyndromeState);
           else answer(rnic_regs_pkg::CmdStatusOk, rnic_regs_pkg::CmdSyndromeNone);
+          qp_forget_q <= is_destroy;
           if (attr_q.gsi && (is_create || is_destroy)) begin
             gsi_valid_q <= is_create;
-            gsi_idx_q <= qpn_to_idx(object_q[23:0]);
+            gsi_qpn_q <= object_q[23:0];
           end
           if (attr_q.qp_type == QpTypeRaw) begin
             raw_rx_q <= qp_cmd_rsp_ok_i && attr_q.state inside {QpRtr, QpRts, QpSqd};
             if (is_create || is_destroy) begin
               raw_valid_q <= is_create;
-              raw_idx_q <= qpn_to_idx(object_q[23:0]);
+              raw_qpn_q <= object_q[23:0];
             end
           end
           if (is_destroy || (qp_wr_state_q && attr_q.state == QpReset)) drain(StPurge);
@@ -1214,6 +1248,8 @@ module cmd_proc
           if (header_q) begin
             ci_q <= ci_q + 16'd1;
             ev_done_o <= 1'b1;
+            qp_pin_q <= 1'b0;
+            qp_forget_q <= 1'b0;
             if (wr_err_q || b_err_i) ev_error_o <= 1'b1;
             state_q <= notify_q ? StEvent : StIdle;
           end else begin
@@ -1239,14 +1275,23 @@ module cmd_proc
 
   assign qp_cmd_valid_o = state_q == StQpRead || state_q == StQpWrite;
   assign qp_cmd_op_o = state_q == StQpRead ? QpCmdRead : qp_wr_state_q ? QpCmdState : QpCmdWrite;
-  assign qp_cmd_idx_o = qpn_to_idx(object_q[23:0]);
+  assign qp_cmd_idx_o = qpl_rsp_slot_i;
+  assign ctx_is_qp = object_q == 32'(rnic_regs_pkg::CtxKindQp);
+  assign qpl_req_valid_o = state_q == StQpLook;
+  assign qpl_req_qpn_o = object_q[23:0];
+  assign qpl_req_create_o = is_create;
+  assign qpl_rel_valid_o = qp_pin_q && state_q == StRspB && b_valid_i && header_q;
+  assign qpl_rel_forget_o = qp_forget_q;
   assign qp_cmd_from_o = qp_cmd_rsp_i.state;
-  assign qp_cmd_attr_o = attr_q;
+  always_comb begin
+    qp_cmd_attr_o = attr_q;
+    qp_cmd_attr_o.qpn = object_q[QpnW-1:0];
+  end
 
   assign mr_cmd_valid_o = state_q inside {StMrRead, StMrWrite, StPurge};
   assign mr_cmd_lock_o = state_q inside {StMrCheck, StMrWrite, StMrDone};
   assign mr_cmd_op_o = state_q == StMrRead ? MrCmdRead : state_q == StMrWrite ? MrCmdWrite : MrCmdPurge;
-  assign mr_cmd_qp_o = qpn_to_idx(object_q[23:0]);
+  assign mr_cmd_qpn_o = object_q[QpnW-1:0];
   assign mr_cmd_idx_o = object_q[LogMaxMr-1:0];
   always_comb begin
     mr_cmd_mr_o = mr_q;
@@ -1264,9 +1309,9 @@ module cmd_proc
     ah_cmd_ah_o.valid = is_create;
   end
   assign gsi_valid_o = gsi_valid_q;
-  assign gsi_idx_o = gsi_idx_q;
+  assign gsi_qpn_o = gsi_qpn_q;
   assign raw_valid_o = raw_valid_q;
-  assign raw_idx_o = raw_idx_q;
+  assign raw_qpn_o = raw_qpn_q;
   assign raw_rx_o = raw_rx_q;
 
   assign cq_cmd_valid_o = state_q inside {StCqRead, StCqWrite, StQpCqSend, StQpCqRecv};
@@ -1311,9 +1356,9 @@ module cmd_proc
   assign req_adm_valid_o = state_q == StAdminWait && adm_req_q;
   assign rsp_adm_o = '{
     op: adm_op_q == QpStateInit && attr_q.state == QpReset ? QpStateReset : adm_op_q,
-    qp: qpn_to_idx(object_q[23:0]), psn: attr_q.rq_psn, notify: 1'b0
+    qp: qpl_rsp_slot_i, psn: attr_q.rq_psn, notify: 1'b0
   };
-  assign req_adm_o = '{op: adm_op_q, qp: qpn_to_idx(object_q[23:0]), psn: attr_q.sq_psn, notify: sqd_event_q};
+  assign req_adm_o = '{op: adm_op_q, qp: qpl_rsp_slot_i, psn: attr_q.sq_psn, notify: sqd_event_q};
 
   assign idle_o = state_q == StIdle && !restart_q && (!pending || stop_i) && enable_i == enable_q;
 

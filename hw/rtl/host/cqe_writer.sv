@@ -28,6 +28,7 @@ module cqe_writer
   input  logic               in_valid_i,
   output logic               in_ready_o,
   input  cqe_ev_t            in_i,
+  input  qpn_t               in_qpn_i,    // of in_i.qp, which may soon be another QP's slot
   // CQ doorbells
   input  logic               db_valid_i,
   output logic               db_ready_o,
@@ -79,7 +80,7 @@ module cqe_writer
   // last WQE reached, or send queue drained, of a QP: its CQEs are written
   output logic               last_valid_o,
   input  logic               last_ready_i,
-  output qp_idx_t            last_qp_o,
+  output qpn_t               last_qpn_o,
   output logic               last_drained_o,
   output logic               idle_o
 );
@@ -130,6 +131,7 @@ module cqe_writer
   // Its cqn is in s1_idx_q.
   // verilator lint_off UNUSEDSIGNAL
   cqe_ev_t s1_ev_q;
+  qpn_t    s1_qpn_q;
   // verilator lint_on UNUSEDSIGNAL
   logic [23:0] s1_db_ci_q;
   cq_arm_t s1_db_arm_q;
@@ -147,7 +149,10 @@ module cqe_writer
       s1_op_q <= op;
       s1_idx_q <= idx;
       s1_exists_q <= exists_q[idx[CqIdxW-1:4]][idx[3:0]];
-      if (op == OpCqe) s1_ev_q <= in_i;
+      if (op == OpCqe) begin
+        s1_ev_q <= in_i;
+        s1_qpn_q <= in_qpn_i;
+      end
       if (op == OpDb) begin
         s1_db_ci_q <= db_ci_i;
         s1_db_arm_q <= db_arm_i;
@@ -189,7 +194,7 @@ module cqe_writer
   assign cqe_write = ev_act && s1_exists_q && !index.overrun && !s1_ev_q.last_wqe;
   assign cqe_go = cqe_write && out_free && ev_cqe_ready;
   assign last_valid_o = ev_act && s1_ev_q.last_wqe && wr_empty;
-  assign last_qp_o = s1_ev_q.qp;
+  assign last_qpn_o = s1_qpn_q;
   assign last_drained_o = s1_ev_q.drained;
   assign ev_db_valid = s1_valid_q && s1_op_q == OpDb && db_good;
   assign ev_cmd_valid = s1_valid_q && s1_op_q == OpCmd;
@@ -271,7 +276,7 @@ module cqe_writer
     index: s1_ev_q.index,
     opcode: s1_ev_q.opcode,
     status: cqe_last_room ? rnic_regs_pkg::WcStatusCqOverrun : s1_ev_q.status,
-    qpn: idx_to_qpn(s1_ev_q.qp),
+    qpn: 24'(s1_qpn_q),
     syndrome: s1_ev_q.syndrome,
     byte_len: s1_ev_q.byte_len,
     imm: s1_ev_q.imm,

@@ -51,7 +51,7 @@ module rnic_counters
   // requester
   input  logic [3:0]                 ev_wqe_i,
   input  logic                       ev_push_i,
-  input  logic [1:0]                 ev_push_unused_i,
+  input  logic [2:0]                 ev_push_unused_i,
   input  logic                       ev_ack_i,
   input  logic                       ev_nak_i,
   input  logic                       ev_ghost_i,
@@ -90,9 +90,11 @@ module rnic_counters
   input  logic                       ev_last_wqe_i,
   input  logic                       ev_qp_fatal_i,
   input  logic [4:0]                 ev_bad_db_i,
+  input  logic [1:0]                 ev_bad_qpn_i,   // doorbells of QPs that do not exist, a number
   input  logic [4:0]                 ev_axi_rd_err_i,
   input  logic [4:0]                 ev_axi_wr_err_i,
   input  ctx_ev_t                    ev_mr_i,
+  input  ctx_ev_t                    ev_qp_i,
   output rnic_regs_pkg::csr_hw2reg_t hw2reg_o
 );
 
@@ -135,10 +137,10 @@ module rnic_counters
       if (time_read_i) q.cycles.count <= time_i;  // not in every cycle: nothing moves while idle
 
       q.events.cq_overrun <= ev_cq_overrun_i;
-      q.events.axi_read_error <= |ev_axi_rd_err_i || ev_mr_i.rd_err;
-      q.events.axi_write_error <= |ev_axi_wr_err_i || ev_mr_i.wr_err;
+      q.events.axi_read_error <= |ev_axi_rd_err_i || ev_mr_i.rd_err || ev_qp_i.rd_err;
+      q.events.axi_write_error <= |ev_axi_wr_err_i || ev_mr_i.wr_err || ev_qp_i.wr_err;
       q.events.qp_fatal <= ev_qp_fatal_i;
-      q.events.bad_doorbell <= |ev_bad_db_i;
+      q.events.bad_doorbell <= |ev_bad_db_i || |ev_bad_qpn_i;
       q.events.cmd_error <= ev_cmd_error_i;
       q.events.eq_overrun <= ev_eqe_lost_i;
       q.irq_pending.vectors <= irq_pend_i;
@@ -240,6 +242,11 @@ module rnic_counters
       if (ev_mr_i.evict) q.mr_cache_evict.count <= q.mr_cache_evict.count + 64'd1;
       if (ev_mr_i.writeback) q.mr_cache_writeback.count <= q.mr_cache_writeback.count + 64'd1;
       if (ev_mr_i.stall) q.mr_cache_stall.count <= q.mr_cache_stall.count + 64'd1;
+      if (ev_qp_i.hit) q.qp_cache_hit.count <= q.qp_cache_hit.count + 64'd1;
+      if (ev_qp_i.miss) q.qp_cache_miss.count <= q.qp_cache_miss.count + 64'd1;
+      if (ev_qp_i.evict) q.qp_cache_evict.count <= q.qp_cache_evict.count + 64'd1;
+      if (ev_qp_i.writeback) q.qp_cache_writeback.count <= q.qp_cache_writeback.count + 64'd1;
+      if (ev_qp_i.stall) q.qp_cache_stall.count <= q.qp_cache_stall.count + 64'd1;
       for (int i = 0; i < 8; i++) begin
         if (ev_rx_pause_i[i]) q.rx_prio_pause[i].count <= q.rx_prio_pause[i].count + 64'd1;
         if (ev_tx_pause_i[i]) q.tx_prio_pause[i].count <= q.tx_prio_pause[i].count + 64'd1;
@@ -259,12 +266,12 @@ module rnic_counters
       if (ev_eqe_lost_i) q.eqe_lost.count <= q.eqe_lost.count + 64'd1;
       if (irq_i != '0) q.interrupts.count <= q.interrupts.count + ones(irq_i);
       if (ev_cmd_i) q.commands.count <= q.commands.count + 64'd1;
-      if (ev_bad_db_i != 0) q.bad_doorbells.count <= q.bad_doorbells.count +
-                                  (ones(ev_bad_db_i[3:0]) + 64'(ev_bad_db_i[4]));
-      if (ev_axi_rd_err_i != 0 || ev_mr_i.rd_err)
-        q.axi_read_errors.count <= q.axi_read_errors.count + ones(ev_axi_rd_err_i[3:0], ev_axi_rd_err_i[4]) + 64'(ev_mr_i.rd_err);
-      if (ev_axi_wr_err_i != 0 || ev_mr_i.wr_err)
-        q.axi_write_errors.count <= q.axi_write_errors.count + ones(ev_axi_wr_err_i[3:0], ev_axi_wr_err_i[4]) + 64'(ev_mr_i.wr_err);
+      if (ev_bad_db_i != 0 || ev_bad_qpn_i != 0) q.bad_doorbells.count <= q.bad_doorbells.count +
+                                  (ones(ev_bad_db_i[3:0]) + 64'(ev_bad_db_i[4]) + 64'(ev_bad_qpn_i));
+      if (ev_axi_rd_err_i != 0 || ev_mr_i.rd_err || ev_qp_i.rd_err)
+        q.axi_read_errors.count <= q.axi_read_errors.count + ones(ev_axi_rd_err_i[3:0], ev_axi_rd_err_i[4]) + 64'(ev_mr_i.rd_err) + 64'(ev_qp_i.rd_err);
+      if (ev_axi_wr_err_i != 0 || ev_mr_i.wr_err || ev_qp_i.wr_err)
+        q.axi_write_errors.count <= q.axi_write_errors.count + ones(ev_axi_wr_err_i[3:0], ev_axi_wr_err_i[4]) + 64'(ev_mr_i.wr_err) + 64'(ev_qp_i.wr_err);
     end
   end
 

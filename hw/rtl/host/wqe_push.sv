@@ -34,13 +34,13 @@ module wqe_push
   input  logic [15:0]      db_pi_i,
   output logic             db_hit_o,      // of the doorbell shown, db_valid_i or not
   output logic             db_long_o,     // 16 words
-  // requester: reads, and is done with a window
+  // requester: reads, and is done with a window (also who drops a doorbell)
   input  logic             rd_en_i,
   input  db_page_t         rd_page_i,
   input  logic [RowW-1:0]  rd_row_i,
   output logic [DataW-1:0] rd_data_o,
-  input  logic [1:0]       free_valid_i,
-  input  db_page_t [1:0]   free_page_i
+  input  logic [3:0]       free_valid_i,
+  input  db_page_t [3:0]   free_page_i
 );
 
   localparam int unsigned NumPages = 1 << $bits(db_page_t);
@@ -64,7 +64,7 @@ module wqe_push
       held_q <= '0;
     end else begin
       if (wr_valid_i) next_q[wr_page_i] <= wr_ok ? 5'(wr_word_i) + 5'd1 : '0;
-      for (int i = 0; i < 2; i++) if (free_valid_i[i]) held_q[free_page_i[i]] <= 1'b0;
+      for (int i = 0; i < 4; i++) if (free_valid_i[i]) held_q[free_page_i[i]] <= 1'b0;
       if (db_valid_i) begin
         next_q[db_page_i] <= '0;
         if (db_hit_o) held_q[db_page_i] <= 1'b1;

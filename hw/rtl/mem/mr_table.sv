@@ -8,7 +8,7 @@
 // itself is rnic_pkg::mr_check (IBTA 10.6.3, 9.7.4.1.4). pf: a hint that this entry will be read.
 // Command port: one operation at a time, taken while cmd_ready_o. Read; Write stores an entry (cmd_mr_i.exists = 0 takes it away,
 // and a window that was bound away from its MR); Purge takes the windows of a QP away from it: without windows at once, else it
-// looks at entry after entry up to the highest one made, until all are found. cmd_lock_i keeps changes out between a read and the
+// looks at entry after entry up to the highest one made, until all are found (from 255 windows on always all entries). cmd_lock_i keeps changes out between a read and the
 // write that follows from it. cmd_rsp_err_o: host memory refused to give the entry.
 // Changes (mr_change_t), by QPs: one after the other, answered when they are made or refused.
 //   invalidate  a valid entry of the PD with this key, by its QP if it is a window, not an MR that windows are bound to;
@@ -29,7 +29,9 @@ module mr_table
   parameter int unsigned NumPorts = 2,
   parameter int unsigned NumChg = 2,
   parameter int unsigned LogSets = MrLogSets,
-  parameter int unsigned LogWays = MrLogWays
+  parameter int unsigned LogWays = MrLogWays,
+  parameter int unsigned NumW = QpnW,       // bits of a QPN that are looked at
+  parameter int unsigned Banks = 16         // of what is kept by QPN
 ) (
   input  logic                      clk_i,
   input  logic                      rst_ni,
@@ -50,7 +52,7 @@ module mr_table
   input  mr_cmd_e                   cmd_op_i,
   input  mr_idx_t                   cmd_idx_i,
   input  mr_t                       cmd_mr_i,
-  input  qp_idx_t                   cmd_qp_i,       // Purge
+  input  qpn_t                      cmd_qpn_i,      // Purge
   output logic                      cmd_rsp_valid_o,
   output mr_t                       cmd_rsp_o,      // stays until the next command
   output logic                      cmd_rsp_bound_o, // windows are bound to this MR
@@ -130,7 +132,7 @@ module mr_table
   // ---- machine ------------------------------------------------------------------------------------
   // An operation looks up one entry (pin 0) and, if windows are concerned, the MR of the window (pin 1); then it writes.
   typedef enum logic [3:0] {
-    StIdle, StAsk, StEntry, StVerdict, StAskMr, StMr, StMrVerdict, StWriteMr, StWrite, StEnd
+    StIdle, StAsk, StEntry, StVerdict, StAskMr, StMr, StMrVerdict, StWriteMr, StWrite, StEnd, StPurge
   } state_e;
   typedef enum logic [1:0] {DoRead, DoWrite, DoPurge, DoChange} op_e;
   state_e state_q;
@@ -142,16 +144,19 @@ module mr_table
   mr_ctx_t ent_q, par_q;              // the two entries
   logic ent_ok_q, par_ok_q;           // host memory gave them
   mr_t wr_q;
-  qp_idx_t qp_q;
+  qpn_t qpn_q;
+
+  // what is kept by QPN below, cleared after reset; purges and binds wait for that
+  logic swept;
 
   always_comb begin
     chg_any = |chg_valid_i;
     sel = '0;
     for (int i = int'(NumChg) - 1; i >= 0; i--) if (chg_valid_i[i]) sel = ChgW'(i);
   end
-  assign cmd_ready_o = state_q == StIdle;
+  assign cmd_ready_o = state_q == StIdle && (swept || cmd_op_i != MrCmdPurge);
   assign cmd_take = cmd_valid_i && cmd_ready_o;
-  assign take = state_q == StIdle && !cmd_valid_i && !cmd_lock_i && chg_any;
+  assign take = state_q == StIdle && !cmd_valid_i && !cmd_lock_i && chg_any && (swept || chg_i[sel].op != MrBind);
   always_comb begin
     chg_ready_o = '0;
     chg_ready_o[sel] = take;
@@ -162,7 +167,7 @@ module mr_table
   mr_idx_t mr_idx;
   assign is_bind = op_q == DoChange && chg_q.op == MrBind;
   assign inv_key_ok = ent_q.mr.valid && ent_q.mr.variant == chg_q.key[7:0] && ent_q.mr.pd == chg_q.pd &&
-                      (!ent_q.mr.mw || ent_q.mr.qp == chg_q.qp) &&
+                      (!ent_q.mr.mw || ent_q.mr.qpn == chg_q.qpn) &&
                       (chg_q.op == MrInvalidate || ent_q.mr.mw || ent_q.mr.remote_inv);
   assign inv_ok = inv_key_ok && (ent_q.mr.mw || ent_q.bound == '0);
   assign win_ok = ent_q.mr.exists && ent_q.mr.mw && !ent_q.mr.valid && ent_q.mr.pd == chg_q.pd;
@@ -174,25 +179,27 @@ module mr_table
     unique case (op_q)
       DoRead: unbound = 1'b0;
       DoWrite: if (wr_q.exists) unbound = 1'b0;
-      DoPurge: if (ent_q.mr.qp != qp_q) unbound = 1'b0;
+      DoPurge: if (ent_q.mr.qpn != qpn_q) unbound = 1'b0;
       default: if (is_bind || !inv_ok) unbound = 1'b0;
     endcase
   end
 
-  // ---- windows bound to a QP ---------------------------------------------------------------------------
-  logic [CntW-1:0] windows_mem[NumQp];
-  logic [NumQp-1:0] windows_q;        // not zero
-  logic [CntW-1:0] windows, windows_d;
-  qp_idx_t windows_qp;
-  logic windows_we;
-  assign windows_qp = state_q == StIdle ? cmd_qp_i : is_bind ? chg_q.qp : op_q == DoPurge ? qp_q : ent_q.mr.qp;
-  assign windows = windows_q[windows_qp] ? windows_mem[windows_qp] : '0;
+  // ---- windows bound to a QP: how many, up to 255, which stands for any number from there on ----------------
+  logic [7:0] windows, windows_d, left_q;   // left: of the QP of a purge
+  logic windows_we, purge_on, purge_done;
+  assign purge_on = op_q == DoPurge && left_q != '0 && idx_q != top_q;
+  assign purge_done = state_q == StEnd && op_q == DoPurge && !purge_on;
   assign windows_we = state_q == StMrVerdict && (unbound_q || mr_ok);
-  assign windows_d = unbound_q ? windows - 1'b1 : windows + 1'b1;
+  assign windows_d = windows == '1 ? windows : unbound_q ? windows - 1'b1 : windows + 1'b1;
+  qpn_t windows_qpn;
+  assign windows_qpn = state_q == StIdle ? cmd_qpn_i : is_bind ? chg_q.qpn : purge_done ? qpn_q : ent_q.mr.qpn;
+  zero_ram #(.Width(8), .Depth(1 << NumW), .Banks(Banks)) u_windows (
+    .clk_i, .rst_ni, .ready_o(swept), .we_i(windows_we || purge_done), .waddr_i(windows_qpn[NumW-1:0]), .wdata_i(purge_done ? '0 : windows_d),
+    .re_i(cmd_take || state_q == StAskMr), .raddr_i(windows_qpn[NumW-1:0]), .rdata_o(windows)
+  );
 
   // ---- asks the cache -------------------------------------------------------------------------------------
   mr_ctx_t ent_d, par_d;
-  logic purge_on;
   // a purge fetches ahead
   assign pf_valid = pf_valid_i || (op_q == DoPurge && state_q == StVerdict);
   assign pf_idx = pf_valid_i ? pf_idx_i : idx_q + mr_idx_t'(6);
@@ -203,7 +210,6 @@ module mr_table
   assign own_we_pin = state_q == StWriteMr;
   assign own_entry = state_q == StWriteMr ? par_d : ent_d;
   assign own_release = state_q == StEnd;
-  assign purge_on = op_q == DoPurge && windows_q[qp_q] && idx_q != top_q;
 
   always_comb begin
     par_d = par_q;
@@ -223,7 +229,7 @@ module mr_table
       ent_d.mr.remote_write = chg_q.remote_write;
       ent_d.mr.remote_read = chg_q.remote_read;
       ent_d.mr.remote_atomic = chg_q.remote_atomic;
-      ent_d.mr.qp = chg_q.qp;
+      ent_d.mr.qpn = chg_q.qpn;
       ent_d.mr.parent = mr_key_idx(chg_q.lkey);
       ent_d.mr.va = chg_q.zero_based ? 64'd0 : chg_q.addr;
       ent_d.mr.length = 64'(chg_q.length);
@@ -237,7 +243,6 @@ module mr_table
       op_q <= DoRead;
       cmd_rsp_valid_o <= 1'b0;
       chg_rsp_valid_o <= '0;
-      windows_q <= '0;
       top_q <= '0;
     end else begin
       cmd_rsp_valid_o <= 1'b0;
@@ -246,13 +251,16 @@ module mr_table
         StIdle: begin
           if (cmd_take) begin
             op_q <= cmd_op_i == MrCmdRead ? DoRead : cmd_op_i == MrCmdWrite ? DoWrite : DoPurge;
-            if (cmd_op_i != MrCmdPurge || windows_q[cmd_qp_i]) state_q <= StAsk;
-            else cmd_rsp_valid_o <= 1'b1;
+            state_q <= cmd_op_i == MrCmdPurge ? StPurge : StAsk;
             if (cmd_op_i == MrCmdWrite && cmd_idx_i > top_q) top_q <= cmd_idx_i;
           end else if (take) begin
             op_q <= DoChange;
             state_q <= StAsk;
           end
+        end
+        StPurge: begin
+          state_q <= windows != '0 ? StAsk : StIdle;
+          cmd_rsp_valid_o <= windows == '0;
         end
         StAsk: if (own_ready) state_q <= StEntry;
         StEntry: if (own_done) state_q <= StVerdict;
@@ -277,13 +285,13 @@ module mr_table
           state_q <= purge_on ? StAsk : StIdle;
         end
       endcase
-      if (windows_we) windows_q[windows_qp] <= windows_d != '0;
     end
-    if (windows_we) windows_mem[windows_qp] <= windows_d;
+    if (state_q == StPurge) left_q <= windows;
+    else if (windows_we) left_q <= windows_d;
     if (state_q == StIdle) begin
       idx_q <= !cmd_take ? mr_key_idx(chg_i[sel].key) : cmd_op_i == MrCmdPurge ? '0 : cmd_idx_i;
       wr_q <= cmd_mr_i;
-      qp_q <= cmd_qp_i;
+      qpn_q <= cmd_qpn_i;
     end else if (state_q == StEnd) begin
       idx_q <= idx_q + 1'b1;
     end
@@ -311,6 +319,6 @@ module mr_table
       cmd_rsp_err_o <= !ent_ok_q;
     end
   end
-  assign idle_o = state_q == StIdle && !chg_any && !cmd_valid_i && chg_rsp_valid_o == '0 && cache_idle;
+  assign idle_o = state_q == StIdle && swept && !chg_any && !cmd_valid_i && chg_rsp_valid_o == '0 && cache_idle;
 
 endmodule

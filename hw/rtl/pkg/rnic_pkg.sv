@@ -6,8 +6,10 @@
 package rnic_pkg;
 
   // ---- sizes ---------------------------------------------------------------------------------
-  localparam int unsigned NumQp = 256;
-  localparam int unsigned QpnW = 16;         // QPNs are below 2^QpnW
+`ifndef RNIC_NUM_QP
+`define RNIC_NUM_QP 256
+`endif
+  localparam int unsigned NumQp = `RNIC_NUM_QP;  // slots: QPs with their state on chip; a power of two
   localparam int unsigned NumCq = 256;
   localparam int unsigned LogMaxMr = 24;         // all that a key can name; host memory is the limit
   localparam int unsigned MrLogSets = 8;         // of the cache of memory regions
@@ -16,6 +18,8 @@ package rnic_pkg;
   localparam int unsigned NumEq = 32;
   localparam int unsigned NumVec = 4;            // interrupt vectors
   localparam int unsigned QpIdxW = $clog2(NumQp);
+  localparam int unsigned QpLogWays = 2;         // of the QP cache; at least 2: a received packet waits for a slot beside the pin of a command
+  localparam int unsigned QpnW = 16;             // QPNs are below 2^QpnW
   localparam int unsigned CqIdxW = $clog2(NumCq);
   localparam int unsigned SrqIdxW = $clog2(NumSrq);
   localparam int unsigned EqIdxW = $clog2(NumEq);
@@ -26,8 +30,7 @@ package rnic_pkg;
   localparam int unsigned MinRaw = 14;           // bytes of a frame of the raw packet QP
   localparam int unsigned MaxRaw = 4096;
   localparam int unsigned GrhBytes = 40;         // in front of a received UD payload
-  // QPN on the wire = QpnBase + index, so that QP0 and QP1 (SMI, GSI) are never ordinary QPs.
-  localparam logic [23:0] QpnBase = 24'h000100;
+  localparam int unsigned FirstQpn = 2;          // QP0 and QP1 (SMI, GSI) are never ordinary QPs
   localparam logic [23:0] QpnGsi = 24'd1;
   localparam int unsigned MaxSge = 4;
   localparam int unsigned LogMaxQueue = 15;
@@ -59,7 +62,8 @@ package rnic_pkg;
     RdIdPayload = 4'd2,
     RdIdRq = 4'd3,
     RdIdAtomic = 4'd4,
-    RdIdMr = 4'd5
+    RdIdMr = 4'd5,
+    RdIdQp = 4'd6
   } rd_id_e;
   typedef enum logic [AxiIdW-1:0] {
     WrIdPayload = 4'd0,
@@ -67,26 +71,13 @@ package rnic_pkg;
     WrIdRsp = 4'd2,
     WrIdEqe = 4'd3,
     WrIdAtomic = 4'd4,
-    WrIdMr = 4'd5
+    WrIdMr = 4'd5,
+    WrIdQp = 4'd6
   } wr_id_e;
-  localparam int unsigned NumRdClients = 6;
-  localparam int unsigned NumWrClients = 6;
+  localparam int unsigned NumRdClients = 7;
+  localparam int unsigned NumWrClients = 7;
 
   typedef logic [3:0] db_page_t;  // doorbell page
-
-  // ---- QPN -----------------------------------------------------------------------------------
-  function automatic logic qpn_in_range(input logic [23:0] qpn);
-    return (qpn >> QpIdxW) == (QpnBase >> QpIdxW);
-  endfunction
-  // Functions look at part of their arguments.
-  // verilator lint_off UNUSEDSIGNAL
-  function automatic qp_idx_t qpn_to_idx(input logic [23:0] qpn);
-    return qpn[QpIdxW-1:0];
-  endfunction
-  // verilator lint_on UNUSEDSIGNAL
-  function automatic logic [23:0] idx_to_qpn(input qp_idx_t idx);
-    return QpnBase | 24'(idx);
-  endfunction
 
   // ---- PSN arithmetic, modulo 2^24 (IBTA 9.7.1) ----------------------------------------------
   // Distance from b to a, signed: positive when a is after b. The one compare of the design.
@@ -221,6 +212,7 @@ package rnic_pkg;
     logic [31:0]  qkey;
     logic         gsi;        // QP1 on the wire
     logic         flow_control;  // RC: credits in acknowledges, ours and the peer's (IBTA 9.7.7.2)
+    qpn_t         qpn;        // its own number
   } qp_attr_t;
 
   // ---- address handles -----------------------------------------------------------------------
@@ -270,7 +262,7 @@ package rnic_pkg;
     logic        mw;            // a window
     logic        mw_bind;       // windows may be bound to it
     logic        remote_inv;    // a peer may invalidate it (a window: always)
-    qp_idx_t     qp;            // window: bound to this QP
+    qpn_t        qpn;           // window: bound to this QP
     mr_idx_t     parent;        // window: of this MR
     logic [7:0]  variant;
     logic [23:0] pd;
@@ -296,7 +288,7 @@ package rnic_pkg;
   // Functions look at part of their arguments.
   // verilator lint_off UNUSEDSIGNAL
   function automatic logic mr_check(input mr_t mr, input logic [31:0] key, input logic [23:0] pd,
-                                    input qp_idx_t qp, input logic [63:0] va, input logic [31:0] len,
+                                    input qpn_t qpn, input logic [63:0] va, input logic [31:0] len,
                                     input mr_need_e need);
     logic [63:0] off;
     logic right;
@@ -308,7 +300,7 @@ package rnic_pkg;
       MrRemoteRead: right = mr.remote_read;
       default: right = mr.remote_atomic;
     endcase
-    return mr.valid && (!mr.mw || mr.qp == qp) && mr.variant == key[7:0] && mr.pd == pd &&
+    return mr.valid && (!mr.mw || mr.qpn == qpn) && mr.variant == key[7:0] && mr.pd == pd &&
            right && va >= mr.va && off < mr.length && 64'(len) <= mr.length - off;
   endfunction
   function automatic mr_idx_t mr_key_idx(input logic [31:0] key);
@@ -330,7 +322,7 @@ package rnic_pkg;
   } mr_change_op_e;
   typedef struct packed {
     mr_change_op_e op;
-    qp_idx_t       qp;
+    qpn_t          qpn;
     logic [23:0]   pd;
     logic [31:0]   key;         // bind: of the window, with its new variant
     logic [31:0]   lkey;        // bind: of the MR, and what the window covers of it

@@ -7,7 +7,7 @@
 // again only then. QpcNone: there is no such QP; QpcRefused: host memory did not give the context (the next look-up tries again). A port that waits does not stop
 // the others. Port 0 belongs to commands: req_create_i makes a QP (without reading memory; QpcExists if there is one), rel_forget_i beside its
 // release takes the QP away: later look-ups find nothing. It has both halves then.
-// Prefetch: a hint, without a pin, dropped when there is no room at once.
+// Prefetch: a hint, without a pin; a few wait in a queue, and for a move. Dropped when the queue is full or no slot is free to take.
 //
 // A slot changes hands only when no port has a pin on it and all modules said, of one and the same cycle, that nothing of it is under
 // way (probe_*; the answers come one cycle later). No pin is given meanwhile. A slot that says `stuck` may stay so for long (its
@@ -27,7 +27,9 @@
 module qp_cache
   import rnic_pkg::*;
 #(
-  parameter int unsigned QpnW = 16,
+  // verilator lint_off VARHIDDEN
+  parameter int unsigned QpnW = rnic_pkg::QpnW,   // its bench has few
+  // verilator lint_on VARHIDDEN
   parameter int unsigned LogSets = 6,
   parameter int unsigned LogWays = 2,    // at least 1
   parameter int unsigned NumPorts = 4,
@@ -89,6 +91,7 @@ module qp_cache
   localparam int unsigned AskW = $clog2(NumPorts + 1);   // ports, and the prefetch as the last one
   localparam int unsigned Pf = NumPorts;
   localparam int unsigned NumClosed = 4;
+  localparam int unsigned NumPf = 8;     // prefetches that wait
 
   typedef logic [QpnW-1:0] qpn_t;
   typedef logic [LogSets-1:0] set_t;
@@ -146,6 +149,7 @@ module qp_cache
   end
 
   // ---- the question: of a port, or the one that missed -------------------------------------------------
+  logic            is_pf;
   logic [AskW-1:0] e_q;                 // who missed
   qpn_t            e_qpn_q, qpn;
   logic [1:0]      e_need_q, need;
@@ -187,6 +191,21 @@ module qp_cache
     assign lines[w] = mem[row];
     always_ff @(posedge clk_i) if (line_we[w]) mem[state_q == StSweep ? sweep_set_q : row] <= line_d;
   end
+
+  // ---- prefetches: packets come faster than misses are dealt with, for a while --------------------------------
+  logic        pf_valid, pf_pop, pf_wait_q;     // pf_wait: no move could begin
+  qpn_t        pf_qpn;
+  logic [1:0]  pf_need;
+  assign is_pf = e_q == AskW'(Pf);
+  assign pf_pop = !try_q[Pf] && !pf_wait_q && !(state_q != StIdle && is_pf);
+  // verilator lint_off PINCONNECTEMPTY
+  // one that finds the queue full is dropped
+  rnic_fifo #(.Width(QpnW + 2), .Depth(NumPf)) u_prefetch (
+    .clk_i, .rst_ni, .in_valid_i(pf_valid_i && mem_on_i && (pf_qpn_i >> mem_log_num_i) == 24'd0), .in_ready_o(),
+    .in_data_i({pf_need_i, pf_qpn_i[QpnW-1:0]}),
+    .out_valid_o(pf_valid), .out_ready_i(pf_pop), .out_data_o({pf_need, pf_qpn}), .level_o()
+  );
+  // verilator lint_on PINCONNECTEMPTY
 
   // ---- slots that are closed -----------------------------------------------------------------------------
   logic  [NumClosed-1:0] closed_q;
@@ -289,7 +308,8 @@ module qp_cache
   assign sd_ready_o = state_q == StIdle && !fd_valid_i && (!sd_err_i || !bad_valid_o);
   assign do_sd = sd_valid_i && sd_ready_o;
   assign do_forget = state_q == StIdle && forget_q && !fd_valid_i && !sd_valid_i;
-  assign do_miss = state_q == StIdle && any_try && (turn_q || !any_new) && !ex_sweep &&
+  // a miss is dealt with when its move can be handed over: looked at before, it would be put off
+  assign do_miss = state_q == StIdle && any_try && (turn_q || !any_new) && !ex_sweep && !mv_valid_o &&
                    !fd_valid_i && !sd_valid_i && !forget_q;
   assign do_new = state_q == StIdle && any_new && !do_miss && !ex_sweep && !fd_valid_i && !sd_valid_i && !forget_q;
   always_comb begin
@@ -297,8 +317,7 @@ module qp_cache
     for (int i = 0; i < int'(NumPorts); i++) req_ready_o[i] = do_new && new_sel == AskW'(i);
   end
 
-  logic is_pf, creates, new_hit;
-  assign is_pf = e_q == AskW'(Pf);
+  logic creates, new_hit;
   assign creates = create_q && e_q == '0;
   assign new_hit = do_new && !none && hit && !(new_sel == '0 && req_create_i);
   // verdict on a miss, in StLook
@@ -395,6 +414,7 @@ module qp_cache
       try_last_q <= '0;
       turn_q <= 1'b0;
       poll_q <= '0;
+      pf_wait_q <= 1'b0;
       mv_valid_o <= 1'b0;
       bad_valid_o <= 1'b0;
       fill_head_q <= '0;
@@ -481,7 +501,12 @@ module qp_cache
           end
         end
       end
-      if (pf_valid_i && !try_q[Pf] && mem_on_i && (pf_qpn_i >> mem_log_num_i) == 24'd0) try_q[Pf] <= 1'b1;
+      if (pf_pop && pf_valid) try_q[Pf] <= 1'b1;
+      if (state_q == StLook && is_pf && !deny && !found && (blocked || !room)) pf_wait_q <= 1'b1;
+      if (pf_wait_q && (poll_q == '0 || do_fd || do_sd)) begin
+        pf_wait_q <= 1'b0;
+        try_q[Pf] <= 1'b1;
+      end
 
       // closed slots
       if (close) begin
@@ -526,9 +551,9 @@ module qp_cache
       end
     end
     if (do_new && new_sel == '0) create_q <= req_create_i;
-    if (pf_valid_i && !try_q[Pf]) begin
-      qpn_q[Pf] <= pf_qpn_i[QpnW-1:0];
-      need_q[Pf] <= pf_need_i;
+    if (pf_pop && pf_valid) begin
+      qpn_q[Pf] <= pf_qpn;
+      need_q[Pf] <= pf_need;
     end
     if (do_miss) begin
       e_q <= try_sel;
@@ -574,6 +599,6 @@ module qp_cache
   always_comb for (int p = 0; p < int'(NumPorts); p++) rsp_slot_o[p] = pin_slot_q[p];
 
   assign idle_o = state_q == StIdle && !ex_sweep && !any_new && wait_q == '0 && try_q == '0 && fill_head_q == fill_tail_q &&
-                  save_head_q == save_tail_q && !mv_valid_o && !bad_valid_o && !forget_q && !pf_valid_i;
+                  save_head_q == save_tail_q && !mv_valid_o && !bad_valid_o && !forget_q && !pf_valid_i && !pf_valid && !pf_wait_q;
 
 endmodule

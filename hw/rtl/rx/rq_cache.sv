@@ -47,7 +47,8 @@ module rq_cache
   input  logic             db_valid_i,
   output logic             db_ready_o,
   input  logic             db_srq_i,        // of an SRQ
-  input  logic [23:0]      db_qpn_i,        // or SRQN
+  input  qp_idx_t          db_qp_i,
+  input  logic [23:0]      db_srqn_i,
   input  logic [15:0]      db_pi_i,
   // QPs that went to ERR
   input  logic             err_valid_i,
@@ -389,9 +390,8 @@ module rq_cache
 
   // doorbells and the rotation in turn
   logic last_db_q, take_db, db_in_range;
-  assign db_in_range = db_srq_i ? db_qpn_i < 24'(NumSrq) : qpn_in_range(db_qpn_i);
-  assign vis_rq = !take_db ? rot_rq : db_srq_i ? srq_queue(db_qpn_i[SrqIdxW-1:0]) :
-                  {1'b0, qpn_to_idx(db_qpn_i)};
+  assign db_in_range = !db_srq_i || db_srqn_i < 24'(NumSrq);
+  assign vis_rq = !take_db ? rot_rq : db_srq_i ? srq_queue(db_srqn_i[SrqIdxW-1:0]) : {1'b0, db_qp_i};
   assign vis_srq = srq_mem[vis_rq[SrqIdxW-1:0]];
   assign take_db = db_valid_i && swept && (!rot_valid || !last_db_q);
   assign db_ready_o = vis_state_q == VisIdle && take_db;

@@ -70,6 +70,8 @@ module rx_frontend
 
   output logic             pf_valid_o,    // metadata with this key have been queued
   output mr_idx_t          pf_idx_o,
+  output logic             pf_qp_valid_o, // or a QPN, of a packet that is not QP1's
+  output logic [23:0]      pf_qpn_o,
 
   input  logic             drain_i,
   output logic             drain_done_o,
@@ -304,12 +306,16 @@ module rx_frontend
     if (v_accept) meta_mem[meta_wptr_q[MetaAddrW-1:0]] <= v_meta;
     if (meta_load) meta_q <= rx_meta_t'(meta_mem[meta_rptr_q[MetaAddrW-1:0]]);
   end
-  // the key will be looked up soon
+  // the key and the QP will be looked up soon
   always_ff @(posedge clk_i) begin
     pf_valid_o <= rst_ni && v_accept && !v_verdict.raw && v_meta.opcode[7:6] == 2'b00 &&
                   v_meta.opcode[4:0] inside {OpRcWriteFirst[4:0], OpRcWriteOnly[4:0], OpRcWriteOnlyImm[4:0],
                                              OpRcReadRequest[4:0], OpRcCmpSwap[4:0], OpRcFetchAdd[4:0]};
-    if (v_accept) pf_idx_o <= mr_key_idx(v_meta.rkey);
+    pf_qp_valid_o <= rst_ni && v_accept && !v_verdict.raw && v_meta.dest_qp != QpnGsi;
+    if (v_accept) begin
+      pf_idx_o <= mr_key_idx(v_meta.rkey);
+      pf_qpn_o <= v_meta.dest_qp;
+    end
   end
   assign meta_valid_o = meta_valid_q;
   assign meta_o = meta_q;

@@ -14,9 +14,9 @@
 // UD (IBTA 9.8.4): single packets from anybody with the right Q_Key. The receive begins with 40 bytes for the GRH: the IPv6
 // header as it came, or 20 zero bytes and the IPv4 header; they go out on grh_o, in front of the payload and as pieces of their own. A
 // packet that does not fit is dropped and leaves its receive WQE to the next one (as Linux rxe does: a peer that nobody chose
-// must not stop the QP). Therefore the WQE is taken without `last` and closed (Rq again) when the whole packet has its places. QP1 on the wire
-// is the QP that gsi_*_i names, and only that answers to it. Frames that are not RoCEv2 go to the raw packet QP (raw_*_i) like datagrams
-// without a GRH.
+// must not stop the QP). Therefore the WQE is taken without `last` and closed (Rq again) when the whole packet has its places. Only a QP
+// that is QP1 on the wire answers to QPN 1. Frames that are not RoCEv2 go to the raw packet QP like datagrams without a GRH. Which slot that is, and whether there is one,
+// comes with the metadata (rx_lookup).
 //
 // Throughput: one packet per 3 cycles when the QP and MR ports answer in the cycle after the
 // request; latency 5 cycles from metadata at the input to the outputs, because the QP attributes and the responder state
@@ -63,16 +63,15 @@ module rx_transport
   input  logic         clk_i,
   input  logic         rst_ni,
   input  logic [7:0]   coalesce_i,
-  input  logic         gsi_valid_i,
-  input  qp_idx_t      gsi_idx_i,
-  input  logic         raw_valid_i,
-  input  qp_idx_t      raw_idx_i,
 
   input  logic         meta_valid_i,
   output logic         meta_ready_o,
   // verilator lint_off UNUSEDSIGNAL
   input  rx_meta_t     meta_i,          // fields of services this block does not offer stay unread
   // verilator lint_on UNUSEDSIGNAL
+  input  qp_idx_t      meta_qp_i,       // slot of its QP (rx_lookup)
+  input  logic         meta_none_i,     // it has none
+  input  logic         meta_late_i,     // or none could be had in time
   output logic         pcmd_valid_o,
   input  logic         pcmd_ready_i,
   output payload_cmd_e pcmd_o,
@@ -203,12 +202,14 @@ module rx_transport
     DropBadRequest = 5'd15,
     DropBadAccess = 5'd16,
     DropRecvError = 5'd17,
-    DropRecvLength = 5'd18
+    DropRecvLength = 5'd18,
+    DropNoSlot = 5'd19
   } drop_e;
 
   // What a packet keeps while it is decided.
   typedef struct packed {
-    logic         in_range;   // QPN has a slot in the QP table
+    logic         none;       // no QP
+    logic         late;       // or no slot for it
     logic         gsi;        // QP1
     logic         raw;
     qp_idx_t      qp;
@@ -273,6 +274,7 @@ module rx_transport
     logic        pkey_ok;
     logic        qkey_ok;     // also where there is none
     logic        gsi;
+    qpn_t        qpn;
   } qp_view_t;
 
   // What becomes of an acknowledge or a response.
@@ -487,8 +489,8 @@ module rx_transport
     k.ud = q.qp_type == QpTypeUd;
     k.keep = k.ud || q.qp_type == QpTypeRaw;
     k.drop = 1'b1;
-    if (!p.in_range || q.state == QpNone || p.gsi != q.gsi ||
-        (p.raw && q.qp_type != QpTypeRaw)) k.reason = DropQpn;
+    if (p.none || q.state == QpNone || p.gsi != q.gsi ||
+        (p.raw && q.qp_type != QpTypeRaw)) k.reason = p.late ? DropNoSlot : DropQpn;
     else if (c.cnp) k.reason = DropCnp;
     else if (!state_ok) k.reason = DropQpState;
     else if (!p.raw && !service_ok(q.qp_type, p.opcode[7:5])) k.reason = DropService;
@@ -528,7 +530,7 @@ module rx_transport
     len = c.atomic ? 32'd8 : start ? p.dma_len : st.remaining;
     k.iova = mr.iova + (va - mr.va);
     k.access_ok = !needs_mr(c, p.dma_len) ||
-                  mr_check(mr, start ? p.rkey : st.rkey, q.pd, p.qp, va, len,
+                  mr_check(mr, start ? p.rkey : st.rkey, q.pd, q.qpn, va, len,
                            c.atomic ? MrRemoteAtomic : c.read ? MrRemoteRead : MrRemoteWrite);
 
     k.psns = 24'd1;
@@ -812,13 +814,7 @@ module rx_transport
   rsp_state_t wb_st_q, ram_st;
   logic       ctx_re, ctx_we;
   logic       ram_re, adm_fire, update;  // update: an acknowledge is to be repeated
-  qp_idx_t    head_qp;
-  logic       head_gsi, head_in_range;
   logic [7:0] head_opcode;
-  assign head_gsi = meta_i.dest_qp == QpnGsi && !meta_i.raw;
-  assign head_in_range = meta_i.raw ? raw_valid_i : head_gsi ? gsi_valid_i :
-                         qpn_in_range(meta_i.dest_qp);
-  assign head_qp = meta_i.raw ? raw_idx_i : head_gsi ? gsi_idx_i : qpn_to_idx(meta_i.dest_qp);
   assign adm_fire = adm_valid_i && adm_ready_o;
   assign update = flush_valid_i && flush_ready_o && flush_i.credits;
   assign ram_re = adm_fire || update || (meta_valid_i && !ahead_ok_q && !wb_q && state_q != StAct &&
@@ -827,7 +823,7 @@ module rx_transport
   rnic_ram #(.Width($bits(rsp_state_t)), .Depth(NumQp)) u_state (
     .clk_i,
     .we_i(wb_q || ctx_we), .waddr_i(wb_q ? wb_idx_q : ctx_qp_i), .wdata_i(wb_q ? wb_st_q : ctx_i),
-    .re_i(ram_re || ctx_re), .raddr_i(adm_fire ? adm_i.qp : update ? flush_i.qp : ram_re ? head_qp : ctx_qp_i), .rdata_o(ram_st)
+    .re_i(ram_re || ctx_re), .raddr_i(adm_fire ? adm_i.qp : update ? flush_i.qp : ram_re ? meta_qp_i : ctx_qp_i), .rdata_o(ram_st)
   );
   // in the gaps: the look-ahead is repeated when the RAM was read meanwhile
   assign ctx_ready_o = ctx_load_i ? !wb_q : !ram_re && !(state_q inside {StAdmin, StCredits});
@@ -842,10 +838,10 @@ module rx_transport
                      (!ackrx_v_q || ackrx_ready_i) && (!err_v_q || qp_err_ready_i);
   assign act_go = state_q == StAct && outs_free;
   assign drain_rise = drain_i && !drain_q;
-  assign pre_have = pre_ok_q && pre_qp_q == head_qp && !drain_rise;
-  assign launch = meta_valid_i && ahead_ok_q && !pre_wait_q && (pre_have || !head_in_range) &&
+  assign pre_have = pre_ok_q && pre_qp_q == meta_qp_i && !drain_rise;
+  assign launch = meta_valid_i && ahead_ok_q && !pre_wait_q && (pre_have || meta_none_i) &&
                   !adm_valid_i && !flush_valid_i && !sq_flush_valid_i && !bar_valid_i && (state_q == StIdle || act_go);
-  assign launch_mr = launch && head_in_range && needs_mr(c_in, meta_i.dma_len);
+  assign launch_mr = launch && !meta_none_i && needs_mr(c_in, meta_i.dma_len);
 
   assign meta_ready_o = launch;
   assign adm_ready_o = state_q == StIdle && !wb_q;
@@ -863,8 +859,8 @@ module rx_transport
   assign qp_err_valid_o = err_v_q;
   assign qp_err_idx_o = err_q;
   assign qp_err_access_o = err_access_q;
-  assign qp_req_valid_o = meta_valid_i && head_in_range && !pre_wait_q && !pre_have;
-  assign qp_req_idx_o = head_qp;
+  assign qp_req_valid_o = meta_valid_i && !meta_none_i && !pre_wait_q && !pre_have;
+  assign qp_req_idx_o = meta_qp_i;
   // asked for when the report of the packet before has arrived, there when the QP's attributes are
   assign rt_re_o = rt_req_q;
   assign rt_qp_o = p_q.qp;
@@ -906,7 +902,7 @@ module rx_transport
     chg_o = '0;
     if (state_q == StInv) begin
       chg_o.op = MrInvalidateRemote;
-      chg_o.qp = p_q.qp;
+      chg_o.qpn = q_q.qpn;
       chg_o.pd = q_q.pd;
       chg_o.key = p_q.rkey;
     end
@@ -926,7 +922,7 @@ module rx_transport
     end
   end
   // read ahead before the packet in StAct changed it: take the new state of the same QP
-  assign st_in = state_q == StAct && a.set_state && p_q.qp == head_qp ? a.st : ram_st;
+  assign st_in = state_q == StAct && a.set_state && p_q.qp == meta_qp_i ? a.st : ram_st;
   assign rt_update_valid_o = act_go && a.update;
   assign rt_update_o = a.rt;
 
@@ -1071,7 +1067,7 @@ module rx_transport
         end
 
         StMrCheck: begin
-          if (!mr_check(mr_q, sge.lkey, q_q.has_srq && !c_p.response ? rq_rsp_i.pd : q_q.pd, p_q.qp,
+          if (!mr_check(mr_q, sge.lkey, q_q.has_srq && !c_p.response ? rq_rsp_i.pd : q_q.pd, '0,
                         sge.addr + 64'(off_q), 32'(run_q), MrLocalWrite)) begin
             recv_q <= RecvProt;
             close_q <= 1'b1;
@@ -1257,10 +1253,11 @@ module rx_transport
         q_q <= pre_q;
         ahead_ok_q <= 1'b0;
         p_q <= '{
-          in_range: head_in_range,
-          gsi: head_gsi,
+          none: meta_none_i,
+          late: meta_late_i,
+          gsi: meta_i.dest_qp == QpnGsi && !meta_i.raw,
           raw: meta_i.raw,
-          qp: head_qp,
+          qp: meta_qp_i,
           opcode: head_opcode,
           pad: meta_i.raw ? -meta_i.payload_len[1:0] : meta_i.pad,
           solicited: meta_i.solicited && !meta_i.raw,
@@ -1289,7 +1286,7 @@ module rx_transport
         mr_wait_q <= launch_mr;
       end
     end
-    if (qp_req_valid_o) pre_qp_q <= head_qp;
+    if (qp_req_valid_o) pre_qp_q <= meta_qp_i;
     if (qp_rsp_valid_i) begin
       pre_q <= '{
         state: qp_rsp_i.state,
@@ -1311,14 +1308,15 @@ module rx_transport
                   meta_i.ipv6 == qp_rsp_i.ipv6),
         pkey_ok: meta_i.raw || pkey_match(meta_i.pkey, qp_rsp_i.pkey),
         qkey_ok: qp_rsp_i.qp_type != QpTypeUd || meta_i.qkey == qp_rsp_i.qkey,
-        gsi: qp_rsp_i.gsi
+        gsi: qp_rsp_i.gsi,
+        qpn: qp_rsp_i.qpn
       };
     end
   end
 
   // ---- what is under way of a QP ----------------------------------------------------------------
   assign busy_o = (state_q inside {StCredits, StAdmin, StAdminRq, StAdminWait} ? adm_q.qp == probe_qp_i :
-                   state_q != StIdle && p_q.in_range && p_q.qp == probe_qp_i) ||
+                   state_q != StIdle && !p_q.none && p_q.qp == probe_qp_i) ||
                   (wb_q && wb_idx_q == probe_qp_i) || (wr_v_q && wr_q.qp == probe_qp_i) ||
                   (ackrx_v_q && ackrx_q.qp == probe_qp_i) || (err_v_q && err_q == probe_qp_i);
 

@@ -161,7 +161,7 @@ module hdr_builder
     if (p.has_atomic) ext = {be64(p.compare), be64(p.swap_add), be32(p.rkey), be64(p.va)};
     else if (p.has_reth) ext = {64'd0, ext[31:0], be32(p.dma_len), be32(p.rkey), be64(p.va)};
     // a Q_Key with its high bit set stands for the QP's own (IBTA 10.2.5)
-    if (p.has_deth) ext = {128'd0, ext[31:0], be24(a.gsi ? QpnGsi : idx_to_qpn(p.qp)), 8'd0,
+    if (p.has_deth) ext = {128'd0, ext[31:0], be24(a.gsi ? QpnGsi : 24'(a.qpn)), 8'd0,
                            be32(p.rkey[31] ? a.qkey : p.rkey)};
     l4 = {ext, bth, udp};
     l3 = a.ipv6 ? {l4, ip6} : {160'd0, l4, ip4};

@@ -268,6 +268,7 @@ module read_responder
   logic        alive_q, purge_q, refuse_q, whole, mr_ask;
   logic [2:0]  mtu_q;
   logic [23:0] pd_q;
+  qpn_t        qpn_q;
   mr_t         mr_q;
   cut_t        plan, plan_q, cut_q;
   logic        cut_v_q, cut_free, flushed, refuse_take, needs_mr;
@@ -302,7 +303,7 @@ module read_responder
     covered = 1'b1;
     if (turn_q == WaitPlan) begin
       plan = make_plan(item_q, qp_q, head[qp_q].done, mtu_q, mr_q);
-      covered = !needs_mr || mr_check(mr_q, item_q.rkey, pd_q, qp_q, item_q.va, item_q.len, MrRemoteRead);
+      covered = !needs_mr || mr_check(mr_q, item_q.rkey, pd_q, qpn_q, item_q.va, item_q.len, MrRemoteRead);
     end
   end
 
@@ -350,6 +351,7 @@ module read_responder
         alive_q <= qp_rsp_i.state inside {QpRtr, QpRts, QpSqd};
         mtu_q <= qp_rsp_i.path_mtu;
         pd_q <= qp_rsp_i.pd;
+        qpn_q <= qp_rsp_i.qpn;
       end
       if (mr_wait_q && mr_rsp_valid_i) begin
         mr_wait_q <= 1'b0;

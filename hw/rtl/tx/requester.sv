@@ -44,14 +44,22 @@ module requester
   input  logic             db_valid_i,
   output logic             db_ready_o,
   input  qp_idx_t          db_qp_i,
-  input  logic [7:0]       db_qpn_low_i, // of its QPN, for a pushed WQE
   input  logic [15:0]      db_pi_i,
-  input  logic             db_pushed_i,
-  // page of the doorbell, or of a word for its push window, which is taken at once
+  input  logic             db_push_i,    // with a copy of its WQE, in the push window of this page; of 128 bytes
+  input  logic             db_long_i,
   input  db_page_t         db_page_i,
+  // push windows: words, taken at once; a doorbell that comes with `pushed` claims the copy, with its QPN; copies claimed that find no use
   input  logic             push_valid_i,
+  input  db_page_t         push_page_i,
   input  logic [3:0]       push_word_i,
   input  logic [63:0]      push_data_i,
+  input  logic             claim_valid_i,
+  input  logic [7:0]       claim_qpn_low_i,
+  input  logic [15:0]      claim_pi_i,
+  output logic             claim_hit_o,  // there is a copy
+  output logic             claim_long_o,
+  input  logic [1:0]       drop_valid_i,
+  input  db_page_t [1:0]   drop_page_i,
   // acknowledges; failed payload reads; QPs that went to ERR, behind their last acknowledge
   input  logic             ackrx_valid_i,
   output logic             ackrx_ready_o,
@@ -118,6 +126,7 @@ module requester
   output qp_idx_t          qp_err_idx_o,
   // changes of the MR table; barrier on the responder's writes
   output logic             chg_valid_o,
+  output qp_idx_t          chg_qp_o,          // whose; chg_o.qpn is not filled in
   input  logic             chg_ready_i,
   output mr_change_t       chg_o,
   input  logic             chg_rsp_valid_i,
@@ -153,7 +162,7 @@ module requester
   output logic             drain_done_o,
   output logic [3:0]       ev_wqe_o,
   output logic             ev_push_o,         // a WQE was taken from a push window
-  output logic [1:0]       ev_push_unused_o,  // doorbells with db_pushed_i that found no use for it
+  output logic [2:0]       ev_push_unused_o,  // doorbells with `pushed` that found no use for it
   output logic             ev_bad_db_o,
   output logic             ev_ack_o,
   output logic             ev_nak_o,
@@ -329,30 +338,30 @@ module requester
   logic [2:0] jobs;
   logic job_done, cpl_idle;
 
-  logic db_hit, db_long, db_take, push_rd_en, push_used;
+  logic push_rd_en, push_used;
   logic [1:0] push_free;
   db_page_t [1:0] push_free_page;
   logic [$clog2(1024/DataW)-1:0] push_row;
   logic [DataW-1:0] push_data;
 
   assign db_ready_o = db_ready && swept;
-  assign db_take = db_valid_i && db_ready_o && db_pushed_i;
   assign ev_push_o = push_free[1] && push_used;
-  assign ev_push_unused_o = 2'(db_take && !db_hit) + 2'(push_free[0]) + 2'(push_free[1] && !push_used);
+  assign ev_push_unused_o = 3'(claim_valid_i && !claim_hit_o) + 3'(push_free[0]) + 3'(push_free[1] && !push_used) +
+                            3'(drop_valid_i[0]) + 3'(drop_valid_i[1]);
 
   wqe_push #(.DataW(DataW)) u_push (
     .clk_i, .rst_ni, .clear_i(init),
-    .wr_valid_i(push_valid_i), .wr_page_i(db_page_i), .wr_word_i(push_word_i), .wr_data_i(push_data_i),
-    .db_valid_i(db_take), .db_page_i, .db_qpn_low_i, .db_pi_i,
-    .db_hit_o(db_hit), .db_long_o(db_long),
+    .wr_valid_i(push_valid_i), .wr_page_i(push_page_i), .wr_word_i(push_word_i), .wr_data_i(push_data_i),
+    .db_valid_i(claim_valid_i), .db_page_i(push_page_i), .db_qpn_low_i(claim_qpn_low_i), .db_pi_i(claim_pi_i),
+    .db_hit_o(claim_hit_o), .db_long_o(claim_long_o),
     .rd_en_i(push_rd_en), .rd_page_i(push_free_page[1]), .rd_row_i(push_row), .rd_data_o(push_data),
-    .free_valid_i(push_free), .free_page_i(push_free_page)
+    .free_valid_i({drop_valid_i, push_free}), .free_page_i({drop_page_i, push_free_page})
   );
 
   tx_scheduler #(.RotMax(RotMax)) u_scheduler (
     .clk_i, .rst_ni, .quantum_log_i,
     .db_valid_i(db_valid_i && swept), .db_ready_o(db_ready), .db_qp_i, .db_pi_i, .ev_bad_db_o,
-    .db_push_i(db_pushed_i && db_hit), .db_long_i(db_long), .db_page_i,
+    .db_push_i, .db_long_i, .db_page_i,
     .push_free_o(push_free[0]), .push_page_o(push_free_page[0]),
     .db_busy_o(db_busy),
     .flush_valid_o(db_flush_valid), .flush_ready_i(db_flush_ready), .flush_idx_o(db_flush_idx),
@@ -470,13 +479,15 @@ module requester
     .jobs_o(jobs), .job_done_o(job_done), .idle_o(cpl_idle)
   );
 
+  assign chg_qp_o = seg_qp;
+
   // after reset a slot belongs to the QPN that ends like its number
   retry_ctl #(.ClkPs(ClkPs), .TimerW(TimerW)) u_retry (
     .clk_i, .rst_ni, .time_i, .ready_o(timers_ready),
     .sent_valid_i(sent_valid), .sent_qp_i(sent_qp), .sent_timeout_i(sent_timeout),
     .qp_i(cpl_qp), .ask_valid_i(sync), .ask_i(ask), .act_o(act),
     .off_valid_i(off || (init && swept)),
-    .load_i(load || !swept), .load_qpn_i(swept ? ctx_qpn_q : QpnW'(idx_to_qpn(adm_qp))),
+    .load_i(load || !swept), .load_qpn_i(swept ? ctx_qpn_q : qpn_t'(adm_qp)),
     .keep_i(swept ? ctx_in_q.retry : '0), .keep_o(keep.retry), .fired_o(fired),
     .exp_valid_o, .exp_ready_i, .exp_qpn_o,
     .wake_valid_o, .wake_o, .ev_timeout_o, .ev_nak_seq_o, .ev_rnr_o

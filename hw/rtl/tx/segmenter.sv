@@ -367,7 +367,7 @@ module segmenter
   always_comb begin
     chg_o = '0;
     if (state_q == SegChange) begin
-      chg_o = '{op: m_q.op == OpBindMw ? MrBind : MrInvalidate, qp: m_q.qp, pd: m_q.pd, key: m_q.rkey, lkey: m_q.lkey[0],
+      chg_o = '{op: m_q.op == OpBindMw ? MrBind : MrInvalidate, qpn: '0, pd: m_q.pd, key: m_q.rkey, lkey: m_q.lkey[0],
                 addr: m_q.seg[0].iova, length: m_q.seg[0].len, remote_write: m_q.bind_how[0],
                 remote_read: m_q.bind_how[1], remote_atomic: m_q.bind_how[2],
                 zero_based: m_q.bind_how[3]};

@@ -77,7 +77,7 @@ module wqe_check
 
   // The list is complete and right when the last SGE has been dealt with.
   logic ok;
-  assign ok = mr_check(mr_q, sge_q[0].lkey, pd_q, msg_q.qp, sge_q[0].addr, sge_q[0].length,
+  assign ok = mr_check(mr_q, sge_q[0].lkey, pd_q, '0, sge_q[0].addr, sge_q[0].length,
                        op_is_rd(msg_q.op) ? MrLocalWrite : MrLocalRead);
 
   function automatic logic [33:0] sum(input sge_t [3:0] s, input logic [2:0] n);
