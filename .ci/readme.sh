@@ -5,6 +5,7 @@
 set -euo pipefail
 cd "$(dirname "$0")/.."
 make --no-print-directory lib build/rnic
+verilator/build.sh 512 slots1k
 demo=$(build/rnic demo 2>/dev/null)
 bench=$(build/rnic bench --json build/bench.json)
 machine="$(sed -n 's/^model name[^:]*: //p' /proc/cpuinfo | head -1), one core, $(verilator --version | cut -d' ' -f1-2), $(g++ --version | head -1)"
