@@ -484,7 +484,7 @@ func (b *benchmark) smallMessages(width int) error {
 	return nil
 }
 
-// parserRate finds the closest spacing at which minimum RoCEv2 frames (acknowledges) are all taken: through
+// parserRate finds the closest spacing at which minimum RoCEv2 frames (acknowledges to a connected QP) are all taken: through
 // the whole receive path, and by the front end alone (frames that it refuses in the end for their ICRC).
 func (b *benchmark) parserRate(width int, goal float64) error {
 	for _, c := range []struct {
@@ -533,7 +533,23 @@ func receiveSpaced(width int, spacing uint64, good bool) (taken bool, perFrame f
 	if err != nil {
 		return false, 0, err
 	}
-	frame, err := ackFrame(mac)
+	pd, err := dev.AllocPD()
+	if err != nil {
+		return false, 0, err
+	}
+	cq, err := dev.CreateCQ(16)
+	if err != nil {
+		return false, 0, err
+	}
+	qp, err := pd.CreateQP(verbs.QPConfig{SendCQ: cq, RecvCQ: cq, MaxSendWR: 1})
+	if err != nil {
+		return false, 0, err
+	}
+	peer := verbs.Remote{QPN: 2, GID: verbs.GIDFromAddr(netip.MustParseAddr("192.0.2.2")), MAC: net.HardwareAddr{2, 0, 0, 0, 0, 2}}
+	if err := qp.Connect(peer, verbs.ConnectConfig{}); err != nil {
+		return false, 0, err
+	}
+	frame, err := ackFrame(mac, qp.QPN())
 	if err != nil {
 		return false, 0, err
 	}
@@ -679,8 +695,8 @@ func receiveSends(width, qps int, spacing uint64) (perMessage float64, err error
 }
 
 // ackFrame is a minimum RoCEv2 frame: an RC acknowledge over IPv4, for a QP that does not exist.
-func ackFrame(dst net.HardwareAddr) ([]byte, error) {
-	h := roce.Headers{DMAC: [6]byte(dst), SMAC: [6]byte{2, 0, 0, 0, 0, 2}, TTL: 64, SrcPort: 0xc000, Opcode: 0x11, PKey: 0xffff,
+func ackFrame(dst net.HardwareAddr, qpn uint32) ([]byte, error) {
+	h := roce.Headers{DMAC: [6]byte(dst), SMAC: [6]byte{2, 0, 0, 0, 0, 2}, TTL: 64, SrcPort: 0xc000, Opcode: 0x11, PKey: 0xffff, DestQP: qpn,
 		SrcIP: verbs.GIDFromAddr(netip.MustParseAddr("192.0.2.2")), DstIP: verbs.GIDFromAddr(netip.MustParseAddr("192.0.2.1")), Syndrome: 0x1f}
 	return h.Build(nil, nil)
 }
