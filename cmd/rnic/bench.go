@@ -579,7 +579,10 @@ func receiveSpaced(width int, spacing uint64, good bool) (taken bool, perFrame f
 	if err := e.RunUntil(func() bool { return seen == frames }, 10*simtime.Millisecond); err != nil {
 		return false, 0, err
 	}
-	return right == frames, float64(last-first) / (frames - 1), dev.Close()
+	if err := errors.Join(qp.Close(), cq.Close(), pd.Close(), dev.Close()); err != nil {
+		return false, 0, err
+	}
+	return right == frames, float64(last-first) / (frames - 1), nil
 }
 
 // sendRate finds the closest spacing at which 64-byte SENDs, spread over QPs whose receives are posted, are all taken: the
