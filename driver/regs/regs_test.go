@@ -257,7 +257,7 @@ func TestTables(t *testing.T) {
 	require.Equal(t, int(DropReasonRoCELength)+1, r.Count, "a counter for every reason")
 	td, ok := RegisterByName("transport_drop")
 	require.True(t, ok)
-	require.Equal(t, int(TransportDropRecvLength)+1, td.Count, "a counter for every reason")
+	require.Equal(t, int(TransportDropNoSlot)+1, td.Count, "a counter for every reason")
 	_, ok = RegisterByName("nosuch")
 	require.False(t, ok)
 	info, ok := RegisterByName("last_info")

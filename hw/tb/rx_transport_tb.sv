@@ -583,7 +583,7 @@ module rx_transport_tb
       n_chg++;
       chg_now = chg;
       chg_wait = 2 + (stall == 0 ? 0 : int'($urandom() % 10));
-      if (chg.op != MrInvalidateRemote || chg.pd != qps[chg.qp].pd) $fatal(1, "change %p", chg);
+      if (chg.op != MrInvalidateRemote || chg.qpn[15:8] != 8'd1 || chg.pd != qps[qp_idx_t'(chg.qpn)].pd) $fatal(1, "change %p", chg);
     end
     bar_taken = bar_valid && bar_ready;
     sq_flush_taken = sq_flush_valid && sq_flush_ready;
@@ -2238,6 +2238,7 @@ module rx_transport_tb
           dones[Q].done = rsp_slot_t'(r_slot[Q]);
           dones[Q].fresh = rsp_slot_t'($urandom());
           qps[Q] = '0;
+          qps[Q].qpn = 16'd256 + qpn_t'(Q);
           qps[Q].max_dest_rd_atomic = 8'd8;
           qps[Q].state = QpRtr;
           qps[Q].qp_type = QpTypeRc;
@@ -2656,6 +2657,7 @@ module rx_transport_tb
     for (int i = 0; i < n8; i++) begin
       q = i * 31;
       qps[q] = '0;
+      qps[q].qpn = 16'd256 + qpn_t'(q);
       qps[q].remote_read = round >= 120 || $urandom() % 8 != 0;
       qps[q].remote_atomic = round >= 120 || $urandom() % 8 != 0;
       qps[q].max_dest_rd_atomic = 8'(6 + $urandom() % 3);
@@ -2803,6 +2805,7 @@ module rx_transport_tb
   initial begin
     for (int i = 0; i < int'(NumQp); i++) begin
       qps[i] = '0;
+      qps[i].qpn = 16'd256 + qpn_t'(i);
       qps[i].state = QpNone;
     end
     for (int i = 0; i < int'(NumMr); i++) mrs[i] = '0;
