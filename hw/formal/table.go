@@ -147,7 +147,7 @@ var proofs = []proof{
 	{
 		name:  "ack_queue",
 		claim: "one word a QP, the newest; NAKs stay; none lost (4 QPs)",
-		sizes: []edit{{"hw/rtl/pkg/rnic_pkg.sv", "NumQp = 256;", "NumQp = 4;"}},
+		sizes: []edit{{"hw/rtl/pkg/rnic_pkg.sv", "`define RNIC_NUM_QP 256", "`define RNIC_NUM_QP 4"}},
 		depth: 10,
 		reach: 10,
 		limit: 240 * time.Second,
