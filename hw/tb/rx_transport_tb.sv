@@ -73,6 +73,7 @@ module rx_transport_tb
 
   // what rx_lookup says; QPN is 256 and the number of the QP
   localparam logic [23:0] QpnBase = 24'd256;
+  bit late_on = 0;   // packets without a QP and with an odd PSN are said to be late
   function automatic qp_idx_t for_qp(rx_meta_t m);
     return m.raw ? raw_idx : m.dest_qp == 24'd1 ? gsi_idx : qp_idx_t'(m.dest_qp);
   endfunction
@@ -83,7 +84,7 @@ module rx_transport_tb
   rx_transport dut (
     .clk_i(clk), .rst_ni(rst_n), .coalesce_i(coalesce),
     .meta_valid_i(meta_valid && !meta_held), .meta_ready_o(meta_ready_d), .meta_i(meta),
-    .meta_qp_i(for_qp(meta)), .meta_none_i(no_qp(meta)), .meta_late_i(no_qp(meta) && meta.psn[0]),
+    .meta_qp_i(for_qp(meta)), .meta_none_i(no_qp(meta)), .meta_late_i(late_on && no_qp(meta) && meta.psn[0]),
     .pcmd_valid_o(pcmd_valid), .pcmd_ready_i(pcmd_ready), .pcmd_o(pcmd),
     .grh_valid_o(grh_valid), .grh_ready_i(grh_ready), .grh_o(grh),
     .qp_req_valid_o(qp_req_valid), .qp_req_ready_i(qp_req_ready), .qp_req_idx_o(qp_req_idx),
@@ -874,7 +875,7 @@ module rx_transport_tb
     keep = ud || m.raw;
     uc = q >= 0 && q < 256 && a.qp_type != QpTypeRc;  // nothing is answered
     if (q < 0 || q > 255 || a.state == QpNone || a.gsi != (m.dest_qp == 24'd1) ||
-        (m.raw && a.qp_type != 8)) reason = q < 0 && m.psn[0] ? 19 : 0;
+        (m.raw && a.qp_type != 8)) reason = late_on && q < 0 && m.psn[0] ? 19 : 0;
     else if (m.opcode == 8'h81) reason = 13;
     else if (r_dead[q] || a.state == QpReset || a.state == QpInit || a.state == QpErr ||
              a.state == QpSqe || (a.state == QpRtr && is_rsp)) reason = 1;
@@ -2639,6 +2640,7 @@ module rx_transport_tb
   // 125: drain under new work.
   task automatic random_round(int round);
     int q, n, wr_begin, taken, pick;
+    late_on = 1;
     for (int i = 0; i < n4; i++) begin
       mrs[i] = '0;
       mrs[i].valid = 1;

@@ -425,7 +425,7 @@ module tx_egress_tb
       if (e.pkt.has_deth) begin
         put(128'(e.pkt.rkey[31] ? e.attr.qkey : e.pkt.rkey), 4);
         put(128'd0, 1);
-        put(e.attr.gsi ? 128'd1 : 128'(256 + int'(e.pkt.qp)), 3);
+        put(e.attr.gsi ? 128'd1 : 128'(e.attr.qpn), 3);
       end
       if (e.pkt.has_atomic) begin
         put(128'(e.pkt.va), 8);
