@@ -875,7 +875,7 @@ module rx_transport_tb
     keep = ud || m.raw;
     uc = q >= 0 && q < 256 && a.qp_type != QpTypeRc;  // nothing is answered
     if (q < 0 || q > 255 || a.state == QpNone || a.gsi != (m.dest_qp == 24'd1) ||
-        (m.raw && a.qp_type != 8)) reason = late_on && q < 0 && m.psn[0] ? 19 : 0;
+        (m.raw && a.qp_type != 8)) reason = late_on && (q < 0 || q > 255) && m.psn[0] ? 19 : 0;
     else if (m.opcode == 8'h81) reason = 13;
     else if (r_dead[q] || a.state == QpReset || a.state == QpInit || a.state == QpErr ||
              a.state == QpSqe || (a.state == QpRtr && is_rsp)) reason = 1;
