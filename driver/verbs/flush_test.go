@@ -125,7 +125,7 @@ func errOf(wc verbs.WC) error { return wc.Err() }
 
 // TestAccessEventsBehindResponses: a refusal that has to wait for responses of earlier READs tells of itself like one that has not.
 func TestAccessEventsBehindResponses(t *testing.T) {
-	const length = 1 << 16
+	const length = 1 << 18
 	forWidths(t, func(t *testing.T, width int) {
 		for _, c := range []struct {
 			name   string

@@ -27,7 +27,7 @@ type readFailure struct {
 }
 
 const (
-	rfRead  = 20_000 // bytes of one READ
+	rfRead  = 80_000 // bytes of one READ
 	rfReads = 6
 )
 
