@@ -396,7 +396,7 @@ func (o *outcome) solve(abc string, circuit *aig, outputs []int, what string, de
 		prepare = "fold; orpos; "
 	}
 	cex := filepath.Join(o.dir, what+".cex")
-	log, err := exec.Command(abc, "-q", fmt.Sprintf("read_aiger %s; %sstrash; %s; write_cex -a %s", file, prepare, command, cex)).CombinedOutput()
+	log, err := exec.Command(abc, "-q", fmt.Sprintf("read_aiger %s; %sstrash; scleanup; %s; write_cex -a %s", file, prepare, command, cex)).CombinedOutput()
 	logFile := filepath.Join(o.dir, what+".log")
 	if werr := os.WriteFile(logFile, log, 0o644); werr != nil {
 		return "", werr
