@@ -291,6 +291,47 @@ sub analyse {
 }
 sub weight { my ($l) = @_; my $n = 0; for my $s (@$l) { $n++; $n += weight($s->{then}) if $s->{then}; $n += weight($s->{else}) if $s->{else}; } return $n; }
 
+# A local serves many statements of a function one after the other. Each use gets a variable of its own, from where the value
+# of before does not matter: else statements that have nothing to do with each other would depend on each other.
+sub split_locals {
+  my ($f, $units) = @_;
+  my (@info, @begins, %after);
+  for my $u (@$units) {
+    my ($live, undef, $named) = analyse($u);
+    my %set;
+    for my $n (grep { $var{$_}{local} } keys %$named) { $set{$n} = 1 if $asg{$n} || !grep { !$asg{"$n$_"} } all_subs($n); }
+    push @info, {live => $live, named => $named, set => \%set};
+  }
+  for my $i (reverse 0 .. $#info) {  # %after: needed behind unit $i
+    my $x = $info[$i];
+    delete $after{$_} for keys %{$x->{set}};
+    for my $n (keys %{$x->{live}}) { $after{$n} = 1 if $var{$n}{local}; }
+    $begins[$i] = {map { $_ => 1 } grep { $var{$_}{local} && !$after{$_} } keys %{$x->{named}}};
+  }
+  my (%uses, %name);  # variable -> how often it has begun, its name now
+  for my $i (0 .. $#info) {
+    for my $n (keys %{$begins[$i]}) {
+      next if $n =~ /:__Vilp$/ || !$uses{$n}++;  # a loop's counter: trim_locals.pl knows it by its name
+      (my $old = $n) =~ s/^.*://;
+      my $new = $old . '__use' . $uses{$n};
+      $name{$old} = $new;
+      $local{$f}{$new} = 1;
+      $var{"$f:$new"} = {%{$var{$n}}};
+    }
+    my %now = map { (my $old = $_) =~ s/^.*://; $name{$old} ? ($old => $name{$old}) : () } grep { $var{$_}{local} } keys %{$info[$i]{named}};
+    if (%now) { rename_in($_, \%now) for @{$units->[$i]}; }
+  }
+}
+sub rename_in {
+  my ($s, $new) = @_;
+  if (defined $s->{t} && $s->{k} =~ /^(?:leaf|if|while)$/) {
+    $s->{t} =~ s{((?:vlSelf->)?\b[A-Za-z_]\w*)}{$new->{$1} // $1}ge;
+    delete @$s{qw(done w lhs from r)};
+    leaf($s) if $s->{k} eq 'leaf';
+  }
+  rename_in($_, $new) for @{$s->{then} // []}, @{$s->{else} // []};
+}
+
 # ---- units: the statements of the two phases, in order
 
 my %promoted;
@@ -330,6 +371,7 @@ for my $ph (@phase) {
         push @own, [$s];
       }
     }
+    split_locals($f, \@own);
     for my $u (@own) {
       my ($live, $wrote, $named) = analyse($u);
       push @units, {fn => $f, s => $u, live => $live, wrote => $wrote, named => $named, weight => weight($u), i => scalar @units};

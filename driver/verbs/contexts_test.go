@@ -13,6 +13,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/openrnic/openrnic/cosim"
+	"github.com/openrnic/openrnic/cosim/simtime"
 	"github.com/openrnic/openrnic/driver/regs"
 	"github.com/openrnic/openrnic/driver/verbs"
 	"github.com/openrnic/openrnic/driver/verbs/verbstest"
@@ -229,6 +230,123 @@ func TestMoreQPsThanSlots(t *testing.T) {
 			})
 		})
 	}
+}
+
+// A pause of the peer keeps packets to send in the egress, and these the slots of their QPs: all those of a set. A packet for another QP of that set
+// waits for 4096 cycles and is dropped; from then on those behind it come in, some of them when they are sent again. When the pause is over,
+// everything has arrived.
+func TestReceivingDoesNotWaitForAPause(t *testing.T) {
+	forWidths(t, func(t *testing.T, width int) {
+		const (
+			ways, stride = 4, 256 // slots of a set; QPNs so far apart share one
+			size         = 300
+			blocked      = ways     // a QP of the same set
+			elsewhere    = ways + 1 // QPs of other sets
+			filler       = ways + 2
+			fill         = 40 << 10 // more than the frame memory of the egress, which pins nothing
+			patience     = 4096
+		)
+		p := newPair(t, verbstest.Config{Width: width})
+		near, far := p.Hosts[0], p.Hosts[1]
+		conn := verbs.ConnectConfig{PathMTU: verbs.MTU1024, Access: verbs.AccessRemoteWrite, Timeout: verbs.Of(uint8(5))}
+		var qps [ways + 3][2]*verbs.QP
+		for i := range qps {
+			qpn := uint32(5 + stride*(i+1))
+			if i >= elsewhere {
+				qpn += uint32(i)
+			}
+			verbs.NextQP(near.Dev, qpn)
+			var err error
+			qps[i][0], qps[i][1], err = p.Connect(verbs.QPConfig{MaxSendWR: 8, SignalAll: true}, conn)
+			require.NoError(t, err)
+			require.Equal(t, qpn, qps[i][0].QPN())
+		}
+		var src, dst [2]*verbs.MR // by host
+		for i, h := range p.Hosts {
+			var err error
+			src[i], err = h.PD.AllocMR(len(qps)*size+fill, verbs.AccessLocalWrite)
+			require.NoError(t, err)
+			dst[i], err = h.PD.AllocMR(len(qps)*size+fill, verbs.AccessLocalWrite|verbs.AccessRemoteWrite)
+			require.NoError(t, err)
+			for k := range src[i].Bytes() {
+				src[i].Bytes()[k] = byte(1 + (k*7+i)%251)
+			}
+		}
+		at := func(mr *verbs.MR, i int) []byte { return mr.Bytes()[i*size : (i+1)*size] }
+		write := func(i, from, n int) {
+			_, err := qps[i][from].PostSend(verbs.SendWR{Opcode: verbs.OpRDMAWrite, SGEs: []verbs.SGE{src[from].SGE(i*size, n)},
+				RemoteAddr: dst[1-from].Addr() + uint64(i*size), RKey: dst[1-from].RKey()})
+			require.NoError(t, err)
+		}
+		noSlot := func() uint64 {
+			return verbs.Counter(near.Dev, regs.TransportDropOffset+8*uint64(regs.TransportDropNoSlot))
+		}
+
+		nothing := make([]byte, len(qps)*size+fill)
+
+		p.Sim.NIC[0].SetPFCPause(0xff)
+		write(filler, 0, fill)
+		require.NoError(t, p.Sim.Engine.Advance(60*simtime.Microsecond))
+		for i := range ways {
+			write(i, 0, size)
+		}
+		require.NoError(t, p.Sim.Engine.Advance(20*simtime.Microsecond))
+		require.Equal(t, nothing, dst[1].Bytes(), "the pause holds everything")
+
+		write(blocked, 1, size)
+		begin := p.Now()
+		require.NoError(t, p.Sim.Engine.Advance(patience*p.ClockPeriod()))
+		require.Zero(t, noSlot())
+		for noSlot() == 0 {
+			require.NoError(t, p.Sim.Engine.Advance(100*p.ClockPeriod()))
+			require.Less(t, p.Now()-begin, patience*p.ClockPeriod()+20*simtime.Microsecond, "the packet is not given up")
+		}
+		// one comes in, one needs the place of the packet that waited
+		for range 2 {
+			write(elsewhere, 1, size)
+		}
+		begin = p.Now()
+		for !bytes.Equal(at(src[1], elsewhere), at(dst[0], elsewhere)) || noSlot() < 2 {
+			require.NoError(t, p.Sim.Engine.Advance(simtime.Microsecond))
+			require.Less(t, p.Now()-begin, simtime.Millisecond, "nothing is received as long as the pause lasts")
+		}
+		require.Equal(t, make([]byte, size), at(dst[0], blocked))
+		require.Equal(t, nothing, dst[1].Bytes())
+
+		p.Sim.NIC[0].SetPFCPause(0)
+		wcs := make([]verbs.WC, len(qps))
+		for side, left := range [2]int{ways + 1, 3} {
+			for left > 0 {
+				n, err := p.Hosts[side].CQ.Poll(wcs)
+				require.NoError(t, err)
+				for _, wc := range wcs[:n] {
+					require.NoError(t, wc.Err())
+				}
+				left -= n
+			}
+		}
+		require.Equal(t, src[0].Bytes()[:ways*size], dst[1].Bytes()[:ways*size])
+		require.Equal(t, src[0].Bytes()[filler*size:][:fill], dst[1].Bytes()[filler*size:][:fill])
+		require.Equal(t, src[1].Bytes()[blocked*size:filler*size], dst[0].Bytes()[blocked*size:filler*size])
+		require.NotZero(t, verbs.Counter(far.Dev, regs.TxRetransmitsOffset))
+		require.Zero(t, verbs.Counter(near.Dev, regs.TransportDropOffset+8*uint64(regs.TransportDropQPN)))
+		t.Logf("%d packets without a slot, %d sent again", noSlot(), verbs.Counter(far.Dev, regs.TxRetransmitsOffset))
+		// the slots are as good as new
+		for i := range qps {
+			for from := range 2 {
+				clear(at(dst[1-from], i))
+				write(i, from, size)
+				n := 0
+				for n == 0 {
+					var err error
+					n, err = p.Hosts[from].CQ.Poll(wcs)
+					require.NoError(t, err)
+				}
+				require.NoError(t, wcs[0].Err())
+				require.Equal(t, at(src[from], i), at(dst[1-from], i))
+			}
+		}
+	})
 }
 
 func TestMaxQP(t *testing.T) {

@@ -119,3 +119,6 @@ func PKeyOf(qp *QP) uint16 {
 	c.Unmarshal(body[:])
 	return c.PKey
 }
+
+// NextQP makes qpn the one that the next QP gets, if it is free.
+func NextQP(d *Device, qpn uint32) { d.qpn.next = qpn - d.attr.FirstQPN }

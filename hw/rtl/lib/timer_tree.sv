@@ -54,7 +54,8 @@ module timer_tree #(
   endfunction
 
   // ---- what enters -------------------------------------------------------------------------------
-  logic [SweepW:0] sweep_q;       // after reset; the top bit says done
+  logic [SweepW-1:0] sweep_q;     // after reset, the word to be cleared
+  logic swept_q;
   logic sweeping, test, in_valid;
   logic [IdxW-1:0] in_place;
   logic [LeafW-1:0] in_leaf;
@@ -66,7 +67,7 @@ module timer_tree #(
   logic [LogTrees-1:0] tree;      // the one to be tested
   logic [Levels-1:0] whose;
 
-  assign sweeping = !sweep_q[SweepW];
+  assign sweeping = !swept_q;
   assign ready_o = !sweeping;
   always_comb begin
     tree = '0;
@@ -98,10 +99,14 @@ module timer_tree #(
   always_ff @(posedge clk_i) begin
     if (!rst_ni) begin
       sweep_q <= '0;
+      swept_q <= 1'b0;
       in_valid_q <= 1'b0;
       in_test_q <= 1'b0;
     end else begin
-      if (sweeping) sweep_q <= sweep_q + 1'b1;
+      if (sweeping) begin
+        sweep_q <= sweep_q + 1'b1;
+        swept_q <= sweep_q == '1;
+      end
       in_valid_q <= in_valid;
       in_test_q <= test;
     end

@@ -25,23 +25,29 @@ module zero_ram #(
   localparam int unsigned BankW = $clog2(Banks);
   localparam int unsigned RowW = AddrW - BankW;
 
-  logic [RowW:0]                 row_q;   // to be cleared; the top bit says done
+  logic [RowW-1:0]               row_q;   // to be cleared
+  logic                          done_q;
   logic [BankW-1:0]              bank_q;  // read last
   logic [Banks-1:0][Width-1:0]   rdata;
-  assign ready_o = row_q[RowW];
+  assign ready_o = done_q;
   assign rdata_o = rdata[bank_q];
 
   for (genvar b = 0; b < int'(Banks); b++) begin : gen_bank
     rnic_ram #(.Width(Width), .Depth(Depth / Banks)) u_ram (
       .clk_i, .we_i(!ready_o || (we_i && waddr_i[BankW-1:0] == BankW'(b))),
-      .waddr_i(ready_o ? waddr_i[AddrW-1:BankW] : row_q[RowW-1:0]), .wdata_i(ready_o ? wdata_i : '0),
+      .waddr_i(ready_o ? waddr_i[AddrW-1:BankW] : row_q), .wdata_i(ready_o ? wdata_i : '0),
       .re_i(re_i && raddr_i[BankW-1:0] == BankW'(b)), .raddr_i(raddr_i[AddrW-1:BankW]), .rdata_o(rdata[b])
     );
   end
 
   always_ff @(posedge clk_i) begin
-    if (!rst_ni) row_q <= '0;
-    else if (!ready_o) row_q <= row_q + 1'b1;
+    if (!rst_ni) begin
+      row_q <= '0;
+      done_q <= 1'b0;
+    end else if (!done_q) begin
+      row_q <= row_q + 1'b1;
+      done_q <= row_q == '1;
+    end
     if (re_i) bank_q <= raddr_i[BankW-1:0];
   end
 

@@ -396,7 +396,7 @@ module qp_cache
     else if (do_sd) ex_addr = save_ring_q[save_head_q[LogMoves-1:0]];
   end
 
-  logic [3:0] poll_q;
+  logic [3:0] poll_q;       // those that wait are looked at again every 16 cycles
   always_ff @(posedge clk_i) begin
     if (!rst_ni) begin
       state_q <= StSweep;
@@ -430,7 +430,7 @@ module qp_cache
         ex_sweep_q <= ex_sweep_q + 1'b1;
         swept_q <= ((QpnW+1)'({1'b0, ex_sweep_q} + 1'b1) >> mem_log_num_i) != '0;
       end
-      poll_q <= poll_q + 1'b1;
+      if (wait_q != '0 || pf_wait_q) poll_q <= poll_q + 1'b1;
       if (poll_q == '0 || do_fd || do_sd) try_q[NumPorts-1:0] <= try_q[NumPorts-1:0] | (wait_q & ~fetch_q);
       pin_q <= pin_q & ~rel_valid_i;
       if (rel_valid_i[0] && rel_forget_i) begin
