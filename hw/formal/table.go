@@ -167,7 +167,7 @@ var proofs = []proof{
 		mutants: []edit{
 			{"hw/rtl/lib/zero_ram.sv", ".we_i(!ready_o || (we_i", ".we_i((we_i"},
 			{"hw/rtl/lib/zero_ram.sv", "if (re_i) bank_q <=", "bank_q <="},
-			{"hw/rtl/lib/zero_ram.sv", "assign ready_o = row_q[RowW];", "assign ready_o = row_q != '0;"},
+			{"hw/rtl/lib/zero_ram.sv", "done_q <= row_q == '1;", "done_q <= row_q != '0;"},
 			{"hw/rtl/lib/zero_ram.sv", ".re_i(re_i && raddr_i", ".re_i(raddr_i"},
 			{"hw/rtl/lib/zero_ram.sv", ".wdata_i(ready_o ? wdata_i : '0)", ".wdata_i(wdata_i)"},
 		},
