@@ -186,6 +186,21 @@ var proofs = []proof{
 		},
 	},
 	{
+		name:  "drain_count",
+		claim: "done and empty exact, however long the drain lasts (counters of 4 bits)",
+		sizes: []edit{{"hw/rtl/lib/drain_count.sv", "logic [15:0] begun_q,", "logic [3:0] begun_q,"}},
+		reach: 40,
+		limit: 60 * time.Second,
+		mutants: []edit{
+			{"hw/rtl/lib/drain_count.sv", "!snap_q && !hold_i", "!snap_q"},
+			{"hw/rtl/lib/drain_count.sv", "target_q <= begun_q;", "target_q <= begun_q + 16'(begin_i);"},
+			{"hw/rtl/lib/drain_count.sv", "signed'(ended_q - target_q) >= 0", "signed'(ended_q - target_q) == 0"},
+			{"hw/rtl/lib/drain_count.sv", "(done_q || ", "("},
+			{"hw/rtl/lib/drain_count.sv", "        snap_q <= 1'b0;\n        done_q <= 1'b0;\n      end else if (done_o)", "        snap_q <= 1'b0;\n      end else if (done_o)"},
+			{"hw/rtl/lib/drain_count.sv", "target_q <= begun_q;", "target_q <= begun_q + 16'd1;"},
+		},
+	},
+	{
 		name:   "rx_lookup",
 		claim:  "order, none lost or twice, slot of the look-up, given up in time, pins end once, drain",
 		params: []string{"LogPatience=2"},

@@ -286,7 +286,11 @@ module qp_service_tb #(
         if (now - drain_from > 8000) $fatal(1, "drain since %0d", drain_from);
       end
       n_drain++;
-      repeat ($urandom_range(0, 20)) @(negedge clk);
+      // it stays done, whatever comes meanwhile
+      repeat (round % 4 == 2 ? 400 : $urandom_range(0, 20)) begin
+        @(negedge clk);
+        if (!drain_done) $fatal(1, "a drain that was done is not");
+      end
       drain = 0;
       repeat (4) @(negedge clk);
       if (round % 5 == 4) begin

@@ -3,8 +3,8 @@
 // The drain group of a block whose work ends in the order in which it began: counts what began and what ended.
 //
 // At the rise of drain_i, or as soon afterwards as hold_i is 0, it remembers how much has begun; done_o is 1 when
-// that much has ended, until drain_i falls. hold_i is 1 while the block has taken something that
-// does not count yet. At most 2^15 may be on their way.
+// that much has ended, until drain_i falls, however much begins and ends meanwhile. hold_i is 1 while the block has taken
+// something that does not count yet. At most 2^15 may be on their way.
 
 module drain_count (
   input  logic       clk_i,
@@ -18,7 +18,7 @@ module drain_count (
 );
 
   logic [15:0] begun_q, ended_q, target_q;
-  logic snap_q;
+  logic snap_q, done_q;
 
   always_ff @(posedge clk_i) begin
     if (!rst_ni) begin
@@ -26,18 +26,22 @@ module drain_count (
       ended_q <= '0;
       target_q <= '0;
       snap_q <= 1'b0;
+      done_q <= 1'b0;
     end else begin
       if (begin_i) begun_q <= begun_q + 16'd1;
       ended_q <= ended_q + 16'(ended_i);
       if (!drain_i) begin
         snap_q <= 1'b0;
+        done_q <= 1'b0;
+      end else if (done_o) begin
+        done_q <= 1'b1;   // the counters go on, and around
       end else if (!snap_q && !hold_i) begin
         snap_q <= 1'b1;
         target_q <= begun_q;
       end
     end
   end
-  assign done_o = snap_q && signed'(ended_q - target_q) >= 0;
+  assign done_o = snap_q && (done_q || signed'(ended_q - target_q) >= 0);
   assign empty_o = begun_q == ended_q;
 
 endmodule
