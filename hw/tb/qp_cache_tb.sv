@@ -34,7 +34,7 @@ module qp_cache_tb #(
   logic req_create = 0, rel_forget = 0, pf_valid = 0;
   logic [23:0] pf_qpn = '0;
   logic [1:0] pf_need = 2'b01;
-  logic probe_valid, probe_busy = 0, probe_stuck = 0, probe_dirty = 0;
+  logic probe_valid, probe_busy = 0, probe_dirty = 0;
   logic [SlotW-1:0] probe_slot, mv_slot;
   logic mv_valid, mv_ready = 0, mv_common, mv_zero, fd_valid = 0, fd_ready, fd_err = 0, sd_valid = 0, sd_ready, sd_err = 0;
   logic [2:0] mv_save;
@@ -48,7 +48,7 @@ module qp_cache_tb #(
     .req_valid_i(req_valid), .req_ready_o(req_ready), .req_qpn_i(req_qpn), .req_need_i(req_need), .req_create_i(req_create),
     .rsp_valid_o(rsp_valid), .rsp_status_o(rsp_status), .rsp_slot_o(rsp_slot), .rel_valid_i(rel_valid), .rel_forget_i(rel_forget),
     .pf_valid_i(pf_valid), .pf_qpn_i(pf_qpn), .pf_need_i(pf_need),
-    .probe_valid_o(probe_valid), .probe_slot_o(probe_slot), .probe_busy_i(probe_busy), .probe_stuck_i(probe_stuck), .probe_dirty_i(probe_dirty),
+    .probe_valid_o(probe_valid), .probe_slot_o(probe_slot), .probe_busy_i(probe_busy), .probe_dirty_i(probe_dirty),
     .mv_valid_o(mv_valid), .mv_ready_i(mv_ready), .mv_slot_o(mv_slot), .mv_save_o(mv_save), .mv_save_qpn_o(mv_save_qpn),
     .mv_fill_o(mv_fill), .mv_common_o(mv_common), .mv_zero_o(mv_zero), .mv_fill_qpn_o(mv_fill_qpn),
     .fd_valid_i(fd_valid), .fd_ready_o(fd_ready), .fd_err_i(fd_err), .sd_valid_i(sd_valid), .sd_ready_o(sd_ready), .sd_err_i(sd_err),
@@ -68,7 +68,6 @@ module qp_cache_tb #(
   bit cdirty[Slots];    // common part
   bit [1:0] granted[Slots];
   int owner[Slots];     // QPN loaded, -1 none
-  int stuck_until[Slots], stuck_from[Slots];
   typedef struct packed {int slot; int qpn; int epoch; bit [1:0] need; int left;} work_t;
   work_t work[$];
   function automatic bit is_busy(int s);
@@ -87,7 +86,7 @@ module qp_cache_tb #(
   int err_rd = 0, err_wr = 0;   // in 1000
   bit fd_load = 0, sd_done = 0;
   int bads[$];
-  int n_ok, n_none, n_refused, n_exists, n_hit, n_miss, n_evict, n_wb, n_lost, n_forget, n_create, n_rd_err, n_closed, n_half, n_pf, max_age, n_stall, n_stuck;
+  int n_ok, n_none, n_refused, n_exists, n_hit, n_miss, n_evict, n_wb, n_lost, n_forget, n_create, n_rd_err, n_closed, n_half, n_pf, max_age, n_stall;
 
   // ---- ports ----
   typedef enum int {PIdle, PAsk, PWait, PHold} pstate_e;
@@ -97,7 +96,6 @@ module qp_cache_tb #(
   bit pcreate, pforget;
   bit ghost[P];         // pin on a QP that is being forgotten: its numbers count no more
   int phot[P];          // cycles that it waits while it is hot
-  int stuck_hit[P];     // asked for a QP that is here, in a slot that is stuck
   int range = N + 2, stride = 1, duty = 3;
   bit quiet = 0;
   bit hot = 0;          // as many QPs as a set has ways are in use without a gap, and port 0 wants another one
@@ -122,9 +120,7 @@ module qp_cache_tb #(
     n_stall += int'(ev.stall); n_lost += int'(ev.wr_err);
     // probe: of this cycle, before what happens at its end
     probe_busy <= probe_valid ? is_busy(int'(probe_slot)) : 1'($urandom());
-    probe_stuck <= probe_valid ? stuck_until[probe_slot] > now : 1'($urandom());
     probe_dirty <= probe_valid ? cdirty[probe_slot] : 1'($urandom());
-    if (probe_valid && stuck_until[probe_slot] > now) n_stuck++;
     if (probe_valid) for (int p = 0; p < P; p++)
       if (ps[p] == PHold && pslot[p] == int'(probe_slot)) $fatal(1, "slot %0d is asked about, but port %0d has a pin", probe_slot, p);
     // mover
@@ -289,12 +285,6 @@ module qp_cache_tb #(
         if (page[p] > 9000) $fatal(1, "port %0d: QP %0d is not answered", p, pq[p]);
         phot[p] = hot ? phot[p] + 1 : 0;
         if (phot[p] > 2000) $fatal(1, "port %0d: QP %0d starves", p, pq[p]);
-        // a QP with a running timer stays within reach
-        if (stuck_hit[p] >= 0) begin
-          stuck_hit[p] = owner[stuck_hit[p]] == pq[p] && stuck_until[stuck_hit[p]] > now && ex[pq[p]] &&
-                         (pn[p] & ~granted[stuck_hit[p]]) == 0 ? stuck_hit[p] : -1;
-          if (stuck_hit[p] >= 0 && page[p] > 400) $fatal(1, "port %0d: QP %0d is here, but not answered", p, pq[p]);
-        end
       end
       if (ps[p] == PHold) begin
         if (rel_valid[p]) begin
@@ -321,8 +311,6 @@ module qp_cache_tb #(
         ps[p] = PWait;
         pfrom[p] = now;
         page[p] = 0;
-        stuck_hit[p] = -1;
-        for (int s = 0; s < Slots; s++) if (owner[s] == pq[p] && stuck_from[s] + 100 < now && stuck_until[s] > now) stuck_hit[p] = s;
       end else if (ps[p] == PAsk) begin
         page[p]++;
         if (page[p] > 9000) $fatal(1, "port %0d is not taken", p);
@@ -362,11 +350,6 @@ module qp_cache_tb #(
     n_pf += int'(pf_valid);
     mv_ready = $urandom() % 4 != 0 && moves.size() < 3;
     bad_ready = $urandom() % 6 == 0;
-    for (int s = 0; s < Slots; s++)
-      if (stuck_until[s] <= now && owner[s] >= 0 && $urandom() % 20000 == 0 && !quiet) begin
-        stuck_from[s] = now;
-        stuck_until[s] = now + 1500;
-      end
   end
 
   task automatic settle();
@@ -415,9 +398,9 @@ module qp_cache_tb #(
     err_wr = 0;
     settle();
     if (n_ok < 5000 || n_none < 1000 || n_refused < 30 || n_exists < 100 || n_miss < 2000 || n_evict < 1500 || n_wb < 1000 || n_lost < 4 ||
-        n_forget < 200 || n_create < 200 || n_half < 150 || n_hit < 2000 || n_stuck < 20)
-      $fatal(1, "too little: %0d ok %0d none %0d refused %0d exists %0d misses %0d evicted %0d written %0d lost %0d forgotten %0d made %0d halves %0d hits %0d stuck",
-             n_ok, n_none, n_refused, n_exists, n_miss, n_evict, n_wb, n_lost, n_forget, n_create, n_half, n_hit, n_stuck);
+        n_forget < 200 || n_create < 200 || n_half < 150 || n_hit < 2000)
+      $fatal(1, "too little: %0d ok %0d none %0d refused %0d exists %0d misses %0d evicted %0d written %0d lost %0d forgotten %0d made %0d halves %0d hits",
+             n_ok, n_none, n_refused, n_exists, n_miss, n_evict, n_wb, n_lost, n_forget, n_create, n_half, n_hit);
     $display("PASS %0d pins, %0d hits, %0d misses (%0d halves), %0d evicted, %0d written back, %0d made, %0d forgotten, %0d lost, %0d refused; longest wait %0d",
              n_ok, n_hit, n_miss, n_half, n_evict, n_wb, n_create, n_forget, n_lost, n_refused, max_age);
     $finish;

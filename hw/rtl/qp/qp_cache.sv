@@ -10,8 +10,7 @@
 // Prefetch: a hint, without a pin; a few wait in a queue, and for a move. Dropped when the queue is full or no slot is free to take.
 //
 // A slot changes hands only when no port has a pin on it and all modules said, of one and the same cycle, that nothing of it is under
-// way (probe_*; the answers come one cycle later). No pin is given meanwhile. A slot that says `stuck` may stay so for long (its
-// timer runs). When a look-up finds no slot to take in its set, it closes one: no more pins on it, so that it falls free; the port
+// way (probe_*; the answers come one cycle later). No pin is given meanwhile. When a look-up finds no slot to take in its set, it closes one: no more pins on it, so that it falls free; the port
 // tries again every 16 cycles, and when a move is done. Who waited has its pin in the cycle in which its context has arrived.
 //
 // Moves (mv_*): what to save of the QP that goes, what to fetch for the one that comes. mv_save_o: requester half, responder half,
@@ -58,7 +57,6 @@ module qp_cache
   output logic                           probe_valid_o,
   output logic [SlotW-1:0]               probe_slot_o,
   input  logic                           probe_busy_i,
-  input  logic                           probe_stuck_i,
   input  logic                           probe_dirty_i,   // the common part was changed
   // moves
   output logic                           mv_valid_o,
@@ -280,7 +278,7 @@ module qp_cache
   );
 
   // ---- victim -----------------------------------------------------------------------------------------------------
-  logic [Ways-1:0] tried_q, stuck_q, pinned, able, closable;
+  logic [Ways-1:0] tried_q, pinned, able, closable;
   way_t victim, victim_q, close_way, close_rr_q;
   logic claim, claim_half, claim_new, deny, grant, close;
   always_comb begin
@@ -289,7 +287,7 @@ module qp_cache
       for (int w = 0; w < int'(Ways); w++) if (pin_q[p] && pin_slot_q[p] == {row, way_t'(w)}) pinned[w] = 1'b1;
     for (int w = 0; w < int'(Ways); w++) begin
       able[w] = !pinned[w] && lines[w].coming == '0 && !tried_q[w] && (!closed[w] || mine[w]);
-      closable[w] = lines[w].coming == '0 && !stuck_q[w] && !closed[w];
+      closable[w] = lines[w].coming == '0 && !closed[w];
     end
     victim = '0;
     for (int w = int'(Ways) - 1; w >= 0; w--) if (able[w]) victim = way_t'(w);
@@ -326,7 +324,7 @@ module qp_cache
   // the other half only when the common part has come: memory may refuse that
   assign claim_half = state_q == StLook && !creates && found && lines[hit_way].here != '0 && lacking != '0 && !closed[hit_way] && room;
   // in StProbe; StPick chose the victim
-  assign claim_new = state_q == StProbe && !probe_busy_i && !probe_stuck_i;
+  assign claim_new = state_q == StProbe && !probe_busy_i;
   assign claim = claim_half || claim_new;
   assign probe_valid_o = state_q == StPick && able != '0;
   assign probe_slot_o = {row, victim};
@@ -513,7 +511,7 @@ module qp_cache
         closed_q[closed_free] <= 1'b1;
       end
       for (int c = 0; c < int'(NumClosed); c++)
-        if (state_q == StProbe && (claim_new || probe_stuck_i) && closed_slot_q[c] == {row, victim_q}) closed_q[c] <= 1'b0;
+        if (claim_new && closed_slot_q[c] == {row, victim_q}) closed_q[c] <= 1'b0;
 
       if (claim) begin
         mv_valid_o <= 1'b1;
@@ -560,15 +558,9 @@ module qp_cache
       e_qpn_q <= qpn_q[try_sel];
       e_need_q <= need_q[try_sel];
     end
-    if (state_q == StLook) begin
-      tried_q <= '0;
-      stuck_q <= '0;
-    end
+    if (state_q == StLook) tried_q <= '0;
     if (state_q == StPick) victim_q <= victim;
-    if (state_q == StProbe) begin
-      tried_q[victim_q] <= 1'b1;
-      stuck_q[victim_q] <= probe_stuck_i;
-    end
+    if (state_q == StProbe) tried_q[victim_q] <= 1'b1;
     if (close) begin
       closed_slot_q[closed_free] <= {row, close_way};
       closed_for_q[closed_free] <= e_q;

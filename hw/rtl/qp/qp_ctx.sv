@@ -145,12 +145,12 @@ module qp_ctx
   qpn_t             mv_save_qpn, mv_fill_qpn;
   always_comb for (int p = 0; p < int'(NumPorts); p++) rsp_slot_o[p] = QpIdxW'(rsp_slot[p]);
   // verilator lint_off PINCONNECTEMPTY
-  // the modules answer at any time; timers run by QPN, so no slot is stuck
+  // the modules answer at any time
   qp_cache #(.QpnW(QpnW), .LogSets(LogSets), .LogWays(LogWays), .NumPorts(NumPorts), .LogMoves(LogMoves)) u_cache (
     .clk_i, .rst_ni, .mem_on_i, .mem_log_num_i,
     .req_valid_i, .req_ready_o, .req_qpn_i, .req_need_i({NumPorts{2'b11}}), .req_create_i,
     .rsp_valid_o, .rsp_status_o, .rsp_slot_o(rsp_slot), .rel_valid_i, .rel_forget_i, .pf_valid_i, .pf_qpn_i, .pf_need_i(2'b11),
-    .probe_valid_o(), .probe_slot_o(probe_slot), .probe_busy_i(probe_busy), .probe_stuck_i(1'b0), .probe_dirty_i(probe_dirty),
+    .probe_valid_o(), .probe_slot_o(probe_slot), .probe_busy_i(probe_busy), .probe_dirty_i(probe_dirty),
     .mv_valid_o(mv_valid), .mv_ready_i(mv_ready), .mv_slot_o(mv_slot), .mv_save_o(mv_save), .mv_save_qpn_o(mv_save_qpn), .mv_fill_o(mv_fill),
     .mv_common_o(mv_common), .mv_zero_o(mv_zero), .mv_fill_qpn_o(mv_fill_qpn),
     .fd_valid_i(fd_valid), .fd_ready_o(fd_ready), .fd_err_i(fd_err), .sd_valid_i(sd_valid), .sd_ready_o(sd_ready), .sd_err_i(sd_err),
