@@ -37,7 +37,7 @@ type proof struct {
 	params  []string // parameters of the proof module, NAME=VALUE
 	sizes   []edit   // makes the design small enough
 	depth   int      // cycles from reset; 0: without bound
-	reach   int      // cycles in which all cover points are reached
+	reach   int      // cycles in which all cover points are reached, and mutants found
 	limit   time.Duration
 	mutants []edit // each must make an assertion fail
 }
@@ -217,7 +217,11 @@ func (o *outcome) run(abc string) error {
 		return fmt.Errorf("%d assertions and %d cover points: a proof has some of both", len(asserts), len(covers))
 	}
 
-	violated, err := o.solve(abc, circuit, asserts, "assert", o.depth)
+	depth := o.depth
+	if o.mutant != nil && depth > 0 {
+		depth = max(depth, o.reach)
+	}
+	violated, err := o.solve(abc, circuit, asserts, "assert", depth)
 	if err != nil {
 		return err
 	}
