@@ -225,6 +225,18 @@ var proofs = []proof{
 		},
 	},
 	{
+		name:  "qp_names",
+		claim: "a slot has the QPN that was loaded last (4 slots)",
+		sizes: []edit{{"hw/rtl/pkg/rnic_pkg.sv", "`define RNIC_NUM_QP 256", "`define RNIC_NUM_QP 4"}},
+		reach: 8,
+		limit: 60 * time.Second,
+		mutants: []edit{
+			{"hw/rtl/qp/qp_names.sv", "if (load_i) mem", "mem"},
+			{"hw/rtl/qp/qp_names.sv", "qpn_o[p] = mem[qp_i[p]];", "qpn_o[p] = mem[qp_i[0]];"},
+			{"hw/rtl/qp/qp_names.sv", "mem[load_qp_i] <= load_qpn_i;", "mem[qp_i[0]] <= load_qpn_i;"},
+		},
+	},
+	{
 		name:  "qp_service",
 		claim: "doorbells in order, nothing lost or twice, list in order, copies, drain (4 QPNs, 2 workers)",
 		sizes: []edit{
@@ -247,6 +259,53 @@ var proofs = []proof{
 			{"hw/rtl/qp/qp_service.sv", "b_add ? add(left[w], word) : word", "b_add ? add(work_q[w], word) : word"},
 			{"hw/rtl/qp/qp_service.sv", "push_q[w] && !(out_fire[Sq] && out_sel[Sq] == WorkW'(w)) &&", "push_q[w] &&"},
 			{"hw/rtl/qp/qp_service.sv", "wdata_i(b_pop_q ? '0 : b_word)", "wdata_i(b_word)"},
+		},
+	},
+	{
+		name:  "qp_cache",
+		claim: "slot of the QP, pins kept, saved what was used, not fetched while written, found if it exists (4 slots, all taken, 8 QPs, 2 ports)",
+		sizes: []edit{
+			{"hw/rtl/qp/qp_cache.sv", "sweep_set_q : row] <= line_d;", "sweep_set_q : row] <= state_q == StSweep ? line_t'{here: 2'b11, coming: 2'b00, tag: TagW'(w)} : line_d;"},
+			{"hw/rtl/qp/qp_cache.sv", "assign ex_d = claim_new && creates;", "assign ex_d = ex_sweep ? ex_sweep_q < QpnW'(1 << SlotW) : claim_new && creates;"},
+		},
+		depth: 24,
+		reach: 30,
+		limit: 240 * time.Second,
+		mutants: []edit{
+			{"hw/rtl/qp/qp_cache.sv", "able[w] = !pinned[w] && lines", "able[w] = lines"},
+			{"hw/rtl/qp/qp_cache.sv", "state_q == StProbe && !probe_busy_i;", "state_q == StProbe;"},
+			{"hw/rtl/qp/qp_cache.sv", "if (!deny && !found && !blocked && room)", "if (!deny && !found && room)"},
+			{"hw/rtl/qp/qp_cache.sv", "if (lines[w].tag == tag_of(qpn) && (lines[w].here != '0 || lines[w].coming != '0))", "if (lines[w].tag == tag_of(qpn) && lines[w].here != '0)"},
+			{"hw/rtl/qp/qp_cache.sv", "|| do_forget || (do_sd && sd_err_i);", "|| do_forget;"},
+			{"hw/rtl/qp/qp_cache.sv", "dirty_d[fill_way] = dirty_d[fill_way] | need_q[p];", "dirty_d[fill_way] = dirty_d[fill_way];"},
+			{"hw/rtl/qp/qp_cache.sv", " && !(p == 0 && create_q && !fetch_q[0]);", ";"},
+			{"hw/rtl/qp/qp_cache.sv", "(fd_err_i ? 2'b00 : fill.halves)", "fill.halves"},
+			{"hw/rtl/qp/qp_cache.sv", "(creates ? found || exists : !found && !exists)", "(creates ? found || exists : 1'b0)"},
+			{"hw/rtl/qp/qp_cache.sv", "(creates ? found || exists : !found && !exists)", "(creates ? found : !found && !exists)"},
+			{"hw/rtl/qp/qp_cache.sv", "if (claim_new) dirty_d[victim_q] = '0;", ""},
+			{"hw/rtl/qp/qp_cache.sv", "refused[p] = match[p] && fd_err_i &&", "refused[p] = match[p] &&"},
+		},
+	},
+	{
+		name:  "ctx_cache",
+		claim: "coherent, pins stay, no read beside an open write-back, only changes are written, fails closed (2 sets of 2, all taken and changed)",
+		sizes: []edit{
+			{"hw/rtl/lib/ctx_cache.sv", "if (line_we[w]) mem[line_set] <= line_d;", "if (line_we[w]) mem[line_set] <= sweep_q ? line_t'{valid: 1'b1, filling: 1'b0, dirty: 1'b1, tag: TagW'(w)} : line_d;"},
+			// what they hold, for the proof
+			{"hw/rtl/lib/rnic_ram.sv", "  logic [Width-1:0] mem[Depth];", "  logic [Width-1:0] mem[Depth];\n  logic [Depth-1:0][Width-1:0] words;\n  always_comb for (int i = 0; i < int'(Depth); i++) words[i] = mem[i];"},
+		},
+		depth: 12,
+		reach: 20,
+		limit: 240 * time.Second,
+		mutants: []edit{
+			{"hw/rtl/lib/ctx_cache.sv", "able[w] = !pinned[w] && !lines[w].filling", "able[w] = !lines[w].filling"},
+			{"hw/rtl/lib/ctx_cache.sv", "fill_room && !blocked && !fill_done", "fill_room && !fill_done"},
+			{"hw/rtl/lib/ctx_cache.sv", "dirty: !fill_done,", "dirty: 1'b1,"},
+			{"hw/rtl/lib/ctx_cache.sv", "dirty: !fill_done,", "dirty: 1'b0,"},
+			{"hw/rtl/lib/ctx_cache.sv", "if (b_valid_i && b_err_i) lost_q <= 1'b1;", ""},
+			{"hw/rtl/lib/ctx_cache.sv", "valid: !(fill_done && fill_bad),", "valid: 1'b1,"},
+			{"hw/rtl/lib/ctx_cache.sv", "&& !blocked && !fill_done && !own_write;", "&& !blocked && !fill_done;"},
+			{"hw/rtl/lib/ctx_cache.sv", "wr_idx = fill_done ? fill.idx : pin_idx_q[own_we_pin_i]", "wr_idx = fill_done ? fill.idx : pin_idx_q[0]"},
 		},
 	},
 }

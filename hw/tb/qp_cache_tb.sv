@@ -4,7 +4,7 @@
 // what is right for the QP, what the modules hold in the slot, what memory holds. Ports look QPs up at random, change the parts that they asked for
 // while they have their pin, and leave work behind that changes them later. The mover saves, scrambles, reads and writes late. Every
 // pin must find the newest numbers; every look-up must be answered in bounded time, whatever the others do; QPs are made and
-// forgotten meanwhile, and memory refuses now and then.
+// forgotten meanwhile, and memory refuses now and then. A burst of hints, as many as the queue holds, fetches every QP once that is not here.
 
 module qp_cache_tb #(
   parameter int unsigned DataW = 64
@@ -86,7 +86,8 @@ module qp_cache_tb #(
   int err_rd = 0, err_wr = 0;   // in 1000
   bit fd_load = 0, sd_done = 0;
   int bads[$];
-  int n_ok, n_none, n_refused, n_exists, n_hit, n_miss, n_evict, n_wb, n_lost, n_forget, n_create, n_rd_err, n_closed, n_half, n_pf, max_age, n_stall;
+  int fetched[N];       // read from memory so often
+  int n_ok, n_none, n_refused, n_exists, n_hit, n_miss, n_evict, n_wb, n_lost, n_forget, n_create, n_rd_err, n_closed, n_half, n_pf, max_age, n_stall, n_hints;
 
   // ---- ports ----
   typedef enum int {PIdle, PAsk, PWait, PHold} pstate_e;
@@ -132,6 +133,9 @@ module qp_cache_tb #(
       if (!mv_common && mv_save != 0) $fatal(1, "save without a new QP");
       if (mv_zero && !mv_common) $fatal(1, "half a new QP");
       if (!mv_common) n_half++;
+      if (mv_fill == 0) $fatal(1, "a move that fills nothing");
+      if (int'(mv_fill_qpn) >= N) $fatal(1, "QP %0d cannot exist, and is fetched", mv_fill_qpn);
+      if (!mv_zero) fetched[mv_fill_qpn]++;
       m = '{int'(mv_slot), mv_save, int'(mv_save_qpn), mv_fill, mv_common, mv_zero, int'(mv_fill_qpn)};
       moves.push_back(m);
     end
@@ -320,6 +324,8 @@ module qp_cache_tb #(
 
   // ---- drive ----
   int q;
+  int burst[$];         // hints, one per cycle
+  bit hinting = 1;
   always @(negedge clk) if (rst_n) begin
     for (int p = 0; p < P; p++) begin
       if (ps[p] == PIdle && !quiet && $urandom() % duty == 0) begin
@@ -344,8 +350,13 @@ module qp_cache_tb #(
         rel_forget = rel_valid[0] && !ghost[0] && !hot && $urandom() % 3 == 0;
       end
     end
-    pf_valid = !quiet && $urandom() % 8 == 0;
-    pf_qpn = 24'($urandom() % (N + 2));
+    if (quiet && burst.size() != 0) begin
+      pf_valid = 1;
+      pf_qpn = 24'(burst.pop_front());
+    end else begin
+      pf_valid = !quiet && hinting && $urandom() % 8 == 0;
+      pf_qpn = 24'($urandom() % (N + 2));
+    end
     pf_need = 2'(1 + $urandom() % 3);
     n_pf += int'(pf_valid);
     mv_ready = $urandom() % 4 != 0 && moves.size() < 3;
@@ -367,6 +378,34 @@ module qp_cache_tb #(
     quiet = 0;
   endtask
 
+  // idle: hints of QPs that have no slot, and of numbers that cannot be
+  task automatic hints();
+    int at, n, was[N];
+    bit here, wanted[N];
+    at = int'($urandom() % N);
+    n = 0;
+    for (int i = 0; i < N; i++) begin
+      int c;
+      c = (at + i) % N;
+      here = 0;
+      for (int s = 0; s < Slots; s++) if (owner[s] == c) here = 1;
+      was[c] = fetched[c];
+      wanted[c] = 0;
+      if (n < 8 && ex[c] && !here) begin
+        wanted[c] = 1;
+        n++;
+      end
+    end
+    quiet = 1;
+    for (int i = 0; i < N; i++) if (wanted[i]) burst.push_back(i);
+    if (n < 8) burst.push_back(N + int'($urandom() % 1000));
+    n_hints += n;
+    repeat (16) @(negedge clk);
+    settle();
+    for (int i = 0; i < N; i++)
+      if (fetched[i] - was[i] != int'(wanted[i])) $fatal(1, "QP %0d fetched %0d times for %0d hints", i, fetched[i] - was[i], wanted[i]);
+  endtask
+
   initial begin
     for (int s = 0; s < Slots; s++) begin
       owner[s] = -1;
@@ -386,6 +425,7 @@ module qp_cache_tb #(
       range = n % 5 == 1 ? 3 : n % 5 == 2 ? 8 : n % 5 == 3 ? (1 << LogWays) + 2 : N + 2;
       stride = n % 5 == 3 ? Sets : 1;      // all in one set
       hot = n % 10 == 3;
+      hinting = n % 10 < 4 || n % 10 > 6;  // nothing is left of those that came while all was in use
       duty = hot || n % 3 == 0 ? 1 : n % 3 == 1 ? 3 : 20;
       pace = n % 4 == 0 ? 1 : n % 4 == 1 ? 3 : n % 4 == 2 ? 12 : 40;
       if (hot) pace = 1;
@@ -393,14 +433,20 @@ module qp_cache_tb #(
       err_wr = n % 12 == 11 ? 100 : 0;
       repeat (4000) @(negedge clk);
       if (n % 10 == 9) settle();
+      if (n % 10 == 9 || n % 10 == 6) begin
+        err_rd = 0;
+        err_wr = 0;
+        settle();
+        hints();
+      end
     end
     err_rd = 0;
     err_wr = 0;
     settle();
     if (n_ok < 5000 || n_none < 1000 || n_refused < 30 || n_exists < 100 || n_miss < 2000 || n_evict < 1500 || n_wb < 1000 || n_lost < 4 ||
-        n_forget < 200 || n_create < 200 || n_half < 150 || n_hit < 2000)
-      $fatal(1, "too little: %0d ok %0d none %0d refused %0d exists %0d misses %0d evicted %0d written %0d lost %0d forgotten %0d made %0d halves %0d hits",
-             n_ok, n_none, n_refused, n_exists, n_miss, n_evict, n_wb, n_lost, n_forget, n_create, n_half, n_hit);
+        n_forget < 200 || n_create < 200 || n_half < 150 || n_hit < 2000 || n_hints < 30)
+      $fatal(1, "too little: %0d ok %0d none %0d refused %0d exists %0d misses %0d evicted %0d written %0d lost %0d forgotten %0d made %0d halves %0d hits %0d hints",
+             n_ok, n_none, n_refused, n_exists, n_miss, n_evict, n_wb, n_lost, n_forget, n_create, n_half, n_hit, n_hints);
     $display("PASS %0d pins, %0d hits, %0d misses (%0d halves), %0d evicted, %0d written back, %0d made, %0d forgotten, %0d lost, %0d refused; longest wait %0d",
              n_ok, n_hit, n_miss, n_half, n_evict, n_wb, n_create, n_forget, n_lost, n_refused, max_age);
     $finish;
