@@ -61,6 +61,7 @@ module qp_service_tb #(
   bit whave[W], wasked[W];
   int slot_of[N];
   bit fast = 0;              // hand-outs are taken at once
+  bit refuse = 1;            // memory refuses at times
   int handed[4], n_list = 0, n_refused = 0, n_none = 0, n_drop = 0, n_copy = 0, n_drain = 0, n_direct = 0, n_same = 0;
   int longest = 0;
 
@@ -100,11 +101,24 @@ module qp_service_tb #(
     open[kind][q] = 1;
   endtask
 
+  logic [3:0] out_valid, out_ready, wait_q = '0;
+  qp_idx_t [3:0] out_qp, qp_q;
+  assign out_valid = {hturn_valid, htmr_valid, hrq_valid, hsq_valid};
+  assign out_ready = {hturn_ready, htmr_ready, hrq_ready, hsq_ready};
+  assign out_qp = {hturn_qp, htmr_qp, hrq_qp, hsq_qp};
+  always @(posedge clk) begin
+    wait_q <= rst_n ? out_valid & ~out_ready : '0;
+    qp_q <= out_qp;
+  end
+
   // all that is known of a QP whose look-up found nothing is dropped: what its worker had. The model cannot see the split between worker and
   // list, so such QPs have nothing checked but that nothing of them is handed out, and the number of bad doorbells in the end.
   always @(posedge clk) begin
     now <= now + 1;
     if (rst_n) begin
+      // what is offered stays, of the same QP
+      for (int k = 0; k < 4; k++)
+        if (wait_q[k] && (!out_valid[k] || out_qp[k] != qp_q[k])) $fatal(1, "kind %0d was offered for slot %0d", k, qp_q[k]);
       // hand-outs first: they are older
       if (hsq_valid && hsq_ready) begin
         int q;
@@ -182,8 +196,13 @@ module qp_service_tb #(
           rsp_slot[w] = qp_idx_t'(slot_of[wq[w]]);
           rsp_status[w] = QpcOk;
           if (!exists[wq[w]]) begin
-            rsp_status[w] = QpcNone;
-            n_none++;
+            // memory may refuse several at once
+            rsp_status[w] = !refuse || $urandom_range(0, 1) == 0 ? QpcNone : QpcRefused;
+            if (rsp_status[w] == QpcNone) n_none++;
+            else if (now % 8 != 0) begin
+              rsp_valid[w] = 0;
+              wasked[w] = 1;
+            end else n_refused++;
           end
           // one refusal per cycle
           for (int v = 0; v < w; v++) if (rsp_valid[v] && rsp_status[v] == QpcNone && rsp_status[w] == QpcNone) begin
@@ -206,6 +225,8 @@ module qp_service_tb #(
 
   int next_pi[2][N];
   int load = 0;              // percent of cycles in which a source has something
+  bit hot = 0;               // nearly all of it is of one QP
+  function automatic logic [23:0] some_qpn(); return hot && $urandom_range(0, 19) != 0 ? 24'd1 : 24'($urandom_range(0, N - 1)); endfunction
   function automatic bit now_one(); return $urandom_range(0, 99) < load; endfunction
 
   // sources: what is offered stays until it is taken
@@ -214,7 +235,7 @@ module qp_service_tb #(
     if (rst_n) begin
       if (!sq_valid && now_one()) begin
         sq_valid = 1;
-        sq_qpn = $urandom_range(0, 40) == 0 ? 24'(N) << $urandom_range(0, 17) : 24'($urandom_range(0, N - 1));
+        sq_qpn = $urandom_range(0, 40) == 0 ? (24'(N) << $urandom_range(0, 17)) | some_qpn() : some_qpn();
         sq_push = 0;
         sq_page = db_page_t'($urandom);
         if (sq_qpn < 24'(N)) begin
@@ -226,7 +247,7 @@ module qp_service_tb #(
       end
       if (!rq_valid && now_one()) begin
         rq_valid = 1;
-        rq_qpn = $urandom_range(0, 40) == 0 ? 24'(N) << $urandom_range(0, 17) : 24'($urandom_range(0, N - 1));
+        rq_qpn = $urandom_range(0, 40) == 0 ? (24'(N) << $urandom_range(0, 17)) | some_qpn() : some_qpn();
         if (rq_qpn < 24'(N)) begin
           next_pi[1][rq_qpn[NumW-1:0]]++;
           rq_pi = wqe_idx_t'(next_pi[1][rq_qpn[NumW-1:0]]);
@@ -234,11 +255,11 @@ module qp_service_tb #(
       end
       if (!tmr_valid && now_one()) begin
         tmr_valid = 1;
-        tmr_qpn = NumW'($urandom);
+        tmr_qpn = NumW'(some_qpn());
       end
       if (!turn_valid && now_one()) begin
         turn_valid = 1;
-        turn_qpn = NumW'($urandom);
+        turn_qpn = NumW'(some_qpn());
       end
     end
   end
@@ -257,9 +278,27 @@ module qp_service_tb #(
     turn_taken = turn_valid && turn_ready;
   end
 
+  // nothing else is there: one doorbell of a QP that is not there is counted once
+  task automatic one_bad(bit rq, logic [23:0] qpn);
+    int bad_was;
+    refuse = 0;
+    bad_was = bad_got;
+    @(negedge clk);
+    if (rq) begin
+      rq_valid = 1;
+      rq_qpn = qpn;
+    end else begin
+      sq_valid = 1;
+      sq_qpn = qpn;
+      sq_push = 0;
+    end
+    repeat (200) @(negedge clk);
+    if (bad_got != bad_was + 1) $fatal(1, "a bad doorbell (%0d) was counted %0d times", rq, bad_got - bad_was);
+  endtask
+
   initial begin
     for (int q = 0; q < N; q++) begin
-      exists[q] = $urandom_range(0, 9) != 0;
+      exists[q] = $urandom_range(0, 3) != 0;
       slot_of[q] = q * 3 + 1;
       for (int k = 0; k < 2; k++) begin
         newest[k][q] = 0;
@@ -269,12 +308,14 @@ module qp_service_tb #(
     end
     exists[0] = 0;
     exists[1] = 1;
+    exists[2] = 0;
     for (int w = 0; w < W; w++) wq[w] = -1;
     repeat (4) @(posedge clk);
     rst_n = 1;
     for (int round = 0; round < 60; round++) begin
       load = round % 4 == 0 ? 100 : round % 4 == 1 ? 5 : round % 4 == 2 ? 30 : 1;
       fast = round % 3 == 0;
+      hot = round % 8 == 4;
       repeat ($urandom_range(100, 1500)) @(posedge clk);
       // a drain in the middle of it
       @(negedge clk);
@@ -313,9 +354,14 @@ module qp_service_tb #(
           if (told[k][q] != newest[k][q]) $fatal(1, "QPN %0d: told %0d, newest %0d", q, told[k][q], newest[k][q]);
       end
     end
+    hot = 0;
+    one_bad(0, 24'd0);
+    one_bad(1, 24'd0);
+    one_bad(0, 24'(N) + 24'd1);
+    one_bad(1, 24'(N) + 24'd1);
     for (int k = 0; k < 4; k++) if (handed[k] < 300) $fatal(1, "kind %0d handed out %0d times only", k, handed[k]);
-    if (n_list < 500 || n_direct < 50 || n_drop < 20 || n_copy < 20 || n_none < 20)
-      $fatal(1, "corners: list %0d direct %0d dropped copies %0d copies %0d none %0d", n_list, n_direct, n_drop, n_copy, n_none);
+    if (n_list < 500 || n_direct < 50 || n_drop < 20 || n_copy < 20 || n_none < 20 || n_refused < 20)
+      $fatal(1, "corners: list %0d direct %0d dropped copies %0d copies %0d none %0d refused %0d", n_list, n_direct, n_drop, n_copy, n_none, n_refused);
     $display("PASS %0d %0d %0d %0d handed out, %0d copies used, %0d dropped, %0d look-ups found no QP, %0d drains, longest wait %0d cycles",
              handed[0], handed[1], handed[2], handed[3], n_copy, n_drop, n_none, n_drain, longest);
     $finish;

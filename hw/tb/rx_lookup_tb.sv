@@ -30,6 +30,8 @@ module rx_lookup_tb #(
 
   typedef struct packed {rx_meta_t meta; bit lookup; bit lost; logic [23:0] qpn;} want_t;
   want_t want[$];
+  bit had_question[2];               // the cache, of the packet at this port
+  int deaf = 0;                      // cycles in which it takes no question
   bit pinned[2], asked[2], gone[2];  // gone: the packet of the question was given up
   int first_at = 0, lates = 0, late_ones = 0;
   int left[2];
@@ -56,6 +58,7 @@ module rx_lookup_tb #(
         if (req_valid[i] && req_ready[i]) begin
           if (pinned[i] || asked[i]) $fatal(1, "port %0d asks again", i);
           asked[i] = 1;
+          had_question[i] = 1;
           left[i] = fast ? 0 : $urandom_range(0, 3) == 0 ? $urandom_range(0, 40) : $urandom_range(0, 60) == 0 ? $urandom_range(40, 400) : 0;
           asked_qpn[i] = req_qpn[i];
         end
@@ -71,12 +74,14 @@ module rx_lookup_tb #(
           // it has waited, or its port waits for one that has
           if (w.lost) late_ones++;
           else if (now - first_at >= Patience && !gone[given % 2]) begin
+            if (!had_question[given % 2]) $fatal(1, "given up before the cache has its question");
             gone[given % 2] = 1;
             lates++;
           end else $fatal(1, "given up after %0d cycles", now - first_at);
         end else if (none != !(w.lookup && status_of(w.qpn) == QpcOk)) $fatal(1, "none %b of QPN %h", none, w.qpn);
-        if (!late && !none && now - first_at > Patience + 40) $fatal(1, "waited %0d cycles", now - first_at);
+        if (!late && !none && now - first_at > Patience + 100) $fatal(1, "waited %0d cycles", now - first_at);
         first_at = now;
+        had_question[given % 2] = 0;
         if (!none && qp != qp_idx_t'(w.qpn ^ 24'h5a)) $fatal(1, "slot %h of QPN %h", qp, w.qpn);
         if (none) nones++;
         given++;
@@ -98,7 +103,7 @@ module rx_lookup_tb #(
       end
       if (in_valid && !in_ready) held_up++;
       if (drain && drain_done && given < drain_target) $fatal(1, "drain is done too early");
-      if (idle && want.size() != 0) $fatal(1, "idle with a packet inside");
+      if (idle && (want.size() != 0 || asked[0] || asked[1])) $fatal(1, "idle with a packet inside, or its look-up under way");
       if (want.size() > 2) $fatal(1, "%0d packets inside", want.size());
     end
   end
@@ -120,7 +125,9 @@ module rx_lookup_tb #(
         end
       end else if (!pinned[i]) rsp_slot[i] = qp_idx_t'($urandom);
     end
-    req_ready = fast ? 2'b11 : 2'($urandom);
+    if (deaf > 0) deaf--;
+    else if (!fast && $urandom_range(0, 999) == 0) deaf = Patience + 20;
+    req_ready = fast ? 2'b11 : deaf > 0 ? 2'b00 : 2'($urandom);
     out_ready = fast || $urandom_range(0, 2) != 0;
     // a new packet only when the last one was taken
     if (rst_n && !(in_valid && !in_taken)) begin
