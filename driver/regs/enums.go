@@ -984,6 +984,8 @@ const (
 	CtxKindMR CtxKind = 0
 	// queue pairs
 	CtxKindQP CtxKind = 1
+	// completion queues
+	CtxKindCQ CtxKind = 2
 )
 
 // String returns the name as in the register map, or the number if it has none.
@@ -993,6 +995,8 @@ func (e CtxKind) String() string {
 		return "mr"
 	case CtxKindQP:
 		return "qp"
+	case CtxKindCQ:
+		return "cq"
 	}
 	return "ctx_kind(" + strconv.FormatUint(uint64(e), 10) + ")"
 }
@@ -1004,6 +1008,8 @@ func (e CtxKind) Doc() string {
 		return "memory regions and windows"
 	case CtxKindQP:
 		return "queue pairs"
+	case CtxKindCQ:
+		return "completion queues"
 	}
 	return ""
 }
@@ -1032,6 +1038,8 @@ const (
 	EQETypeQPLastWQE EQEType = 21
 	// a QP in SQD has nothing outstanding; object: QPN
 	EQETypeSQDrained EQEType = 22
+	// host memory refused the context of a CQ, which takes no more CQEs; object: CQN
+	EQETypeCQFatal EQEType = 23
 )
 
 // String returns the name as in the register map, or the number if it has none.
@@ -1055,6 +1063,8 @@ func (e EQEType) String() string {
 		return "qp_last_wqe"
 	case EQETypeSQDrained:
 		return "sq_drained"
+	case EQETypeCQFatal:
+		return "cq_fatal"
 	}
 	return "eqe_type(" + strconv.FormatUint(uint64(e), 10) + ")"
 }
@@ -1080,6 +1090,8 @@ func (e EQEType) Doc() string {
 		return "last WQE of the SRQ consumed by a QP in ERR; object: QPN"
 	case EQETypeSQDrained:
 		return "a QP in SQD has nothing outstanding; object: QPN"
+	case EQETypeCQFatal:
+		return "host memory refused the context of a CQ, which takes no more CQEs; object: CQN"
 	}
 	return ""
 }

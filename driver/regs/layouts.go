@@ -616,7 +616,7 @@ type CQContext struct {
 	LogSize uint8
 	// EQN is at byte 9: EQ of its completion events; 0xff: none.
 	EQN uint8
-	// Overrun is at byte 10, bit 0: query only.
+	// Overrun is at byte 10, bit 0: query only: it takes no more CQEs.
 	Overrun bool
 	// Armed is at byte 10, bit 1: query only: an event is due at the next CQE.
 	Armed bool
@@ -1496,7 +1496,7 @@ const (
 type DeviceCaps struct {
 	// NumQP is at byte 0: QPNs are below this, and below what set_ctx_mem gives memory for.
 	NumQP uint32
-	// NumCQ is at byte 4.
+	// NumCQ is at byte 4: CQNs are below this, and below what set_ctx_mem gives memory for.
 	NumCQ uint32
 	// NumMR is at byte 8: that a key can name; there are as many as set_ctx_mem gives memory for.
 	NumMR uint32

@@ -6,7 +6,7 @@ package regs
 
 // LayoutHash is the hash over the register map and the layouts that this package was made for; the
 // NIC shows its own in register layout_hash (LayoutHashOffset).
-const LayoutHash uint32 = 0x55f227b7
+const LayoutHash uint32 = 0xe171a705
 
 // Place and size of the register block in bytes.
 const (
@@ -112,6 +112,11 @@ const (
 	QPCacheEvictOffset              uint64 = 0x1450 // ro, 64 bits
 	QPCacheWritebackOffset          uint64 = 0x1458 // ro, 64 bits
 	QPCacheStallOffset              uint64 = 0x1460 // ro, 64 bits
+	CQCacheHitOffset                uint64 = 0x1480 // ro, 64 bits
+	CQCacheMissOffset               uint64 = 0x1488 // ro, 64 bits
+	CQCacheEvictOffset              uint64 = 0x1490 // ro, 64 bits
+	CQCacheWritebackOffset          uint64 = 0x1498 // ro, 64 bits
+	CQCacheStallOffset              uint64 = 0x14a0 // ro, 64 bits
 	RxPrioPauseOffset               uint64 = 0x1500 // ro, 64 bits
 	TxPrioPauseOffset               uint64 = 0x1540 // ro, 64 bits
 	TxPauseStormWarningEventsOffset uint64 = 0x1580 // ro, 64 bits
@@ -171,7 +176,7 @@ func (r VersionReg) WithMajor(v uint16) VersionReg { return r&^(0xffff<<16) | Ve
 type LayoutHashReg uint32
 
 // LayoutHashReset is the value after reset.
-const LayoutHashReset LayoutHashReg = 0x55f227b7
+const LayoutHashReset LayoutHashReg = 0xe171a705
 
 // Hash is bits 31:0.
 func (r LayoutHashReg) Hash() uint32 { return uint32(r >> 0 & 0xffffffff) }
@@ -421,6 +426,17 @@ func (r EventsReg) WithLastWQE(v bool) EventsReg {
 		return r | 1<<17
 	}
 	return r &^ (1 << 17)
+}
+
+// CQFatal is bit 18: Host memory refused the context of a CQ.
+func (r EventsReg) CQFatal() bool { return r>>18&1 != 0 }
+
+// WithCQFatal returns r with cq_fatal set to v; bits of v that do not fit are dropped.
+func (r EventsReg) WithCQFatal(v bool) EventsReg {
+	if v {
+		return r | 1<<18
+	}
+	return r &^ (1 << 18)
 }
 
 // MACAddrReg is a value of register mac_addr (rw, 64 bits): Port MAC address.
@@ -1613,6 +1629,66 @@ func (r QPCacheStallReg) Count() uint64 { return uint64(r >> 0 & 0xfffffffffffff
 // WithCount returns r with count set to v; bits of v that do not fit are dropped.
 func (r QPCacheStallReg) WithCount(v uint64) QPCacheStallReg {
 	return r&^(0xffffffffffffffff<<0) | QPCacheStallReg(v)&0xffffffffffffffff<<0
+}
+
+// CQCacheHitReg is a value of register cq_cache_hit (ro, 64 bits): CQEs, doorbells, timers and
+// commands that found the context of their CQ in the cache.
+type CQCacheHitReg uint64
+
+// Count is bits 63:0.
+func (r CQCacheHitReg) Count() uint64 { return uint64(r >> 0 & 0xffffffffffffffff) }
+
+// WithCount returns r with count set to v; bits of v that do not fit are dropped.
+func (r CQCacheHitReg) WithCount(v uint64) CQCacheHitReg {
+	return r&^(0xffffffffffffffff<<0) | CQCacheHitReg(v)&0xffffffffffffffff<<0
+}
+
+// CQCacheMissReg is a value of register cq_cache_miss (ro, 64 bits): Contexts of CQs read from host
+// memory, most of them ahead.
+type CQCacheMissReg uint64
+
+// Count is bits 63:0.
+func (r CQCacheMissReg) Count() uint64 { return uint64(r >> 0 & 0xffffffffffffffff) }
+
+// WithCount returns r with count set to v; bits of v that do not fit are dropped.
+func (r CQCacheMissReg) WithCount(v uint64) CQCacheMissReg {
+	return r&^(0xffffffffffffffff<<0) | CQCacheMissReg(v)&0xffffffffffffffff<<0
+}
+
+// CQCacheEvictReg is a value of register cq_cache_evict (ro, 64 bits): Contexts of CQs that gave
+// their place to others.
+type CQCacheEvictReg uint64
+
+// Count is bits 63:0.
+func (r CQCacheEvictReg) Count() uint64 { return uint64(r >> 0 & 0xffffffffffffffff) }
+
+// WithCount returns r with count set to v; bits of v that do not fit are dropped.
+func (r CQCacheEvictReg) WithCount(v uint64) CQCacheEvictReg {
+	return r&^(0xffffffffffffffff<<0) | CQCacheEvictReg(v)&0xffffffffffffffff<<0
+}
+
+// CQCacheWritebackReg is a value of register cq_cache_writeback (ro, 64 bits): Contexts of CQs
+// evicted that had been changed and were written to host memory.
+type CQCacheWritebackReg uint64
+
+// Count is bits 63:0.
+func (r CQCacheWritebackReg) Count() uint64 { return uint64(r >> 0 & 0xffffffffffffffff) }
+
+// WithCount returns r with count set to v; bits of v that do not fit are dropped.
+func (r CQCacheWritebackReg) WithCount(v uint64) CQCacheWritebackReg {
+	return r&^(0xffffffffffffffff<<0) | CQCacheWritebackReg(v)&0xffffffffffffffff<<0
+}
+
+// CQCacheStallReg is a value of register cq_cache_stall (ro, 64 bits): Cycles in which a CQE,
+// doorbell, timer or command waited for the context of its CQ.
+type CQCacheStallReg uint64
+
+// Count is bits 63:0.
+func (r CQCacheStallReg) Count() uint64 { return uint64(r >> 0 & 0xffffffffffffffff) }
+
+// WithCount returns r with count set to v; bits of v that do not fit are dropped.
+func (r CQCacheStallReg) WithCount(v uint64) CQCacheStallReg {
+	return r&^(0xffffffffffffffff<<0) | CQCacheStallReg(v)&0xffffffffffffffff<<0
 }
 
 // RxPrioPauseReg is a value of register rx_prio_pause (ro, 64 bits): Times the peer stopped a

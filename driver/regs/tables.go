@@ -12,7 +12,7 @@ var registers = []Register{
 		{Name: "minor", Doc: "", Lo: 0, Width: 16},
 		{Name: "major", Doc: "", Lo: 16, Width: 16},
 	}},
-	{Name: "layout_hash", Doc: "Hash over registers and layouts; the driver compares it at open.", Offset: 0x8, Width: 32, Access: AccessCONST, Array: false, Count: 1, Stride: 4, Reset: 0x55f227b7, Fields: []Field{
+	{Name: "layout_hash", Doc: "Hash over registers and layouts; the driver compares it at open.", Offset: 0x8, Width: 32, Access: AccessCONST, Array: false, Count: 1, Stride: 4, Reset: 0xe171a705, Fields: []Field{
 		{Name: "hash", Doc: "", Lo: 0, Width: 32},
 	}},
 	{Name: "caps0", Doc: "Sizes built into this RTL.", Offset: 0x10, Width: 32, Access: AccessRO, Array: false, Count: 1, Stride: 4, Reset: 0x0, Fields: []Field{
@@ -52,6 +52,7 @@ var registers = []Register{
 		{Name: "eq_overrun", Doc: "An event was lost because its EQ was full", Lo: 6, Width: 1},
 		{Name: "srq_limit", Doc: "An SRQ fell below its limit", Lo: 16, Width: 1},
 		{Name: "last_wqe", Doc: "A QP in ERR will take nothing more from its SRQ, and what it took is completed", Lo: 17, Width: 1},
+		{Name: "cq_fatal", Doc: "Host memory refused the context of a CQ", Lo: 18, Width: 1},
 	}},
 	{Name: "mac_addr", Doc: "Port MAC address.", Offset: 0x40, Width: 64, Access: AccessRW, Array: false, Count: 1, Stride: 8, Reset: 0x0, Fields: []Field{
 		{Name: "addr", Doc: "first byte on the wire in bits 7:0", Lo: 0, Width: 48},
@@ -330,6 +331,21 @@ var registers = []Register{
 	{Name: "qp_cache_stall", Doc: "Cycles in which a packet, doorbell, timer, turn or command waited for its QP's slot.", Offset: 0x1460, Width: 64, Access: AccessRO, Array: false, Count: 1, Stride: 8, Reset: 0x0, Fields: []Field{
 		{Name: "count", Doc: "", Lo: 0, Width: 64},
 	}},
+	{Name: "cq_cache_hit", Doc: "CQEs, doorbells, timers and commands that found the context of their CQ in the cache.", Offset: 0x1480, Width: 64, Access: AccessRO, Array: false, Count: 1, Stride: 8, Reset: 0x0, Fields: []Field{
+		{Name: "count", Doc: "", Lo: 0, Width: 64},
+	}},
+	{Name: "cq_cache_miss", Doc: "Contexts of CQs read from host memory, most of them ahead.", Offset: 0x1488, Width: 64, Access: AccessRO, Array: false, Count: 1, Stride: 8, Reset: 0x0, Fields: []Field{
+		{Name: "count", Doc: "", Lo: 0, Width: 64},
+	}},
+	{Name: "cq_cache_evict", Doc: "Contexts of CQs that gave their place to others.", Offset: 0x1490, Width: 64, Access: AccessRO, Array: false, Count: 1, Stride: 8, Reset: 0x0, Fields: []Field{
+		{Name: "count", Doc: "", Lo: 0, Width: 64},
+	}},
+	{Name: "cq_cache_writeback", Doc: "Contexts of CQs evicted that had been changed and were written to host memory.", Offset: 0x1498, Width: 64, Access: AccessRO, Array: false, Count: 1, Stride: 8, Reset: 0x0, Fields: []Field{
+		{Name: "count", Doc: "", Lo: 0, Width: 64},
+	}},
+	{Name: "cq_cache_stall", Doc: "Cycles in which a CQE, doorbell, timer or command waited for the context of its CQ.", Offset: 0x14a0, Width: 64, Access: AccessRO, Array: false, Count: 1, Stride: 8, Reset: 0x0, Fields: []Field{
+		{Name: "count", Doc: "", Lo: 0, Width: 64},
+	}},
 	{Name: "rx_prio_pause", Doc: "Times the peer stopped a priority, indexed by priority (mlx5: rx_prioN_pause, less the frames that repeat one pause).", Offset: 0x1500, Width: 64, Access: AccessRO, Array: true, Count: 8, Stride: 8, Reset: 0x0, Fields: []Field{
 		{Name: "count", Doc: "", Lo: 0, Width: 64},
 	}},
@@ -463,7 +479,7 @@ var layouts = []Layout{
 		{Name: "addr", Doc: "64-byte aligned IOVA", Lo: 0, Width: 64},
 		{Name: "log_size", Doc: "log2 of the number of CQEs, 1 to 15", Lo: 64, Width: 8},
 		{Name: "eqn", Doc: "EQ of its completion events; 0xff: none", Lo: 72, Width: 8},
-		{Name: "overrun", Doc: "query only", Lo: 80, Width: 1},
+		{Name: "overrun", Doc: "query only: it takes no more CQEs", Lo: 80, Width: 1},
 		{Name: "armed", Doc: "query only: an event is due at the next CQE", Lo: 81, Width: 1},
 		{Name: "armed_solicited", Doc: "query only: at the next solicited or failed one", Lo: 82, Width: 1},
 		{Name: "pi", Doc: "query only", Lo: 96, Width: 24},
@@ -575,7 +591,7 @@ var layouts = []Layout{
 	}},
 	{Name: "device_caps", Doc: "Answer of query_device.", Size: 64, Fields: []Field{
 		{Name: "num_qp", Doc: "QPNs are below this, and below what set_ctx_mem gives memory for", Lo: 0, Width: 32},
-		{Name: "num_cq", Doc: "", Lo: 32, Width: 32},
+		{Name: "num_cq", Doc: "CQNs are below this, and below what set_ctx_mem gives memory for", Lo: 32, Width: 32},
 		{Name: "num_mr", Doc: "that a key can name; there are as many as set_ctx_mem gives memory for", Lo: 64, Width: 32},
 		{Name: "first_qpn", Doc: "the lowest QPN of a QP", Lo: 96, Width: 32},
 		{Name: "max_sge", Doc: "", Lo: 128, Width: 32},

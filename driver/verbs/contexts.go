@@ -15,12 +15,14 @@ import (
 const (
 	defaultMaxMR  = 1 << 16
 	defaultMaxQP  = 1 << 12
+	defaultMaxCQ  = 1 << 12
 	mrContextSize = 64
 	qpContextSize = 2048
+	cqContextSize = 64
 )
 
 // giveContexts hands memory for contexts to the device, which caches those in use. It is the device's until its reset.
-func (d *Device) giveContexts(maxMR, maxQP int) error {
+func (d *Device) giveContexts(maxMR, maxQP, maxCQ int) error {
 	if maxMR == 0 {
 		maxMR = min(defaultMaxMR, d.attr.MaxMR)
 	}
@@ -39,6 +41,14 @@ func (d *Device) giveContexts(maxMR, maxQP int) error {
 		return err
 	}
 	d.attr.MaxQP = n - reserved
+	if maxCQ == 0 {
+		maxCQ = min(defaultMaxCQ, d.attr.MaxCQ)
+	}
+	n, err = d.giveContextsOf(regs.CtxKindCQ, "MaxCQ", maxCQ, 0, d.attr.MaxCQ, cqContextSize)
+	if err != nil {
+		return err
+	}
+	d.attr.MaxCQ = n
 	return nil
 }
 

@@ -246,7 +246,7 @@ func (cq *CQ) Close() error {
 	cq.ch.forget(cq)
 	cq.ch.users--
 	d.cqByN[cq.cqn].Store(nil)
-	d.async.retire(cq.cqn, regs.EQETypeCQOverrun)
+	d.async.retire(cq.cqn, regs.EQETypeCQOverrun, regs.EQETypeCQFatal)
 	delete(d.cqs, cq.cqn)
 	d.cqn.free(cq.cqn)
 	return cq.dma.Close()

@@ -31,6 +31,9 @@ type Config struct {
 	// MaxQP is the number of QPs that can exist at once, rounded up to a power of two less FirstQPN; 0: 4094. Their contexts live in
 	// host memory, 2 KiB each; the device keeps those in use.
 	MaxQP int
+	// MaxCQ is the number of CQs that can exist at once, rounded up to a power of two; 0: 4096. Their contexts live in host memory,
+	// 64 bytes each; the device caches those in use.
+	MaxCQ int
 }
 
 // DeviceAttr tells what a device offers. Corresponds to struct ibv_device_attr.
@@ -38,7 +41,7 @@ type DeviceAttr struct {
 	VersionMajor int
 	VersionMinor int
 	MaxQP        int    // QPs that can exist at once
-	MaxCQ        int    // CQs
+	MaxCQ        int    // CQs that can exist at once
 	MaxMR        int    // MRs
 	MaxEQ        int    // event queues: one for asynchronous events, one for CQs without Channel, one per Channel
 	MaxVectors   int    // interrupt vectors
@@ -148,7 +151,7 @@ func NewDevice(p pcie.Device, cfg Config) (*Device, error) {
 	d.csr.Store32(regs.CtrlOffset, ctrlEnable|ctrlIRQEnable)
 	err := d.queryDevice()
 	if err == nil {
-		err = d.giveContexts(cfg.MaxMR, cfg.MaxQP)
+		err = d.giveContexts(cfg.MaxMR, cfg.MaxQP, cfg.MaxCQ)
 	}
 	if err != nil {
 		return nil, errors.Join(err, d.shutDown(verb))

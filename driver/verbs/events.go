@@ -21,7 +21,7 @@ type EventType uint8
 // Events.
 const (
 	EventQPFatal     EventType = EventType(regs.EQETypeQPFatal)     // the QP went to ERR by itself
-	EventCQErr       EventType = EventType(regs.EQETypeCQOverrun)   // the CQ was full and takes no more completions
+	EventCQErr       EventType = EventType(regs.EQETypeCQOverrun)   // the CQ was full, or host memory refused its context; it takes no more completions
 	EventSRQLimit    EventType = EventType(regs.EQETypeSRQLimit)    // the SRQ has fewer work requests than its limit
 	EventQPAccessErr EventType = EventType(regs.EQETypeQPAccessErr) // the peer was refused memory access; the QP went to ERR
 	EventQPLastWQE   EventType = EventType(regs.EQETypeQPLastWQE)   // a QP in ERR has consumed its last work request of an SRQ
@@ -266,7 +266,9 @@ type Channel struct {
 	dev   *Device
 	eq    *eventQueue
 	users int   // CQs; guarded by dev.mu
-	ready []*CQ // an event has come and was not given out; both guarded by eq.vec.mu
+	limit int   // events that the EQ holds
+	due   int   // CQs that are armed, or whose event was not looked at; this and what follows is guarded by eq.vec.mu
+	ready []*CQ // an event has come and was not given out
 	rest  []*CQ // not armed
 }
 
@@ -291,12 +293,13 @@ func (d *Device) createChannel(verb string) (*Channel, error) {
 		vec = d.vectors[firstEQVector+int(eqn)%(n-firstEQVector)]
 	}
 	// A CQ has at most one event that was not looked at; a quarter of the ring is not told to the device.
-	q, err := d.createEQ(verb, uint8(asyncEQN+1+eqn), vec, 2*d.attr.MaxCQ)
+	entries := min(2*d.attr.MaxCQ, d.attr.MaxQPWR)
+	q, err := d.createEQ(verb, uint8(asyncEQN+1+eqn), vec, entries)
 	if err != nil {
 		d.eqn.free(eqn)
 		return nil, err
 	}
-	ch := &Channel{dev: d, eq: q}
+	ch := &Channel{dev: d, eq: q, limit: max(entries*3/4, 1)}
 	vec.mu.Lock()
 	q.completed = ch.completed
 	vec.mu.Unlock()
@@ -313,7 +316,10 @@ func (ch *Channel) completed(cqn uint32) {
 	if cq == nil || cq.ch != ch {
 		return // destroyed meanwhile
 	}
-	cq.armed = false
+	if cq.armed {
+		cq.armed = false
+		ch.due--
+	}
 	cq.events++
 	if cq.cfg.Channel != nil && !cq.queued {
 		cq.queued = true
@@ -334,7 +340,12 @@ func (ch *Channel) Next(ctx context.Context) (*CQ, error) {
 			cq := ch.rest[n-1]
 			ch.rest = ch.rest[:n-1]
 			v.mu.Unlock()
-			cq.arm()
+			if _, err := cq.arm(); err != nil {
+				v.mu.Lock()
+				ch.rest = append(ch.rest, cq)
+				v.mu.Unlock()
+				return nil, &Error{Verb: "get_cq_event", Attr: "CQs armed", Got: ch.limit, Limit: ch.limit, Err: err, Hint: "spread the CQs over several channels"}
+			}
 			continue
 		}
 		ch.eq.dispatch()
@@ -368,6 +379,10 @@ func (ch *Channel) forget(cq *CQ) {
 	defer v.mu.Unlock()
 	ch.eq.dispatch() // what is left of it, before another CQ gets its number
 	cq.gone = true
+	if cq.armed {
+		cq.armed = false
+		ch.due--
+	}
 	ch.ready = without(ch.ready, cq)
 	ch.rest = without(ch.rest, cq)
 	v.kick()
@@ -403,12 +418,20 @@ func (ch *Channel) Close() error {
 	return ch.eq.shut()
 }
 
-// arm asks the device for an event, unless one is due already, and gives the number of events so far.
-func (cq *CQ) arm() uint64 {
+// arm asks the device for an event, unless one is due already, and gives the number of events so far. The EQ must have room for
+// the events of all that are armed.
+func (cq *CQ) arm() (uint64, error) {
 	v := cq.ch.eq.vec
 	v.mu.Lock()
 	events, due := cq.events, cq.armed
-	cq.armed = true
+	if !due && !cq.gone {
+		if cq.ch.due >= cq.ch.limit {
+			v.mu.Unlock()
+			return 0, ErrLimit
+		}
+		cq.ch.due++
+		cq.armed = true
+	}
 	v.mu.Unlock()
 	if !due {
 		cq.mu.Lock()
@@ -419,7 +442,7 @@ func (cq *CQ) arm() uint64 {
 		}
 		cq.mu.Unlock()
 	}
-	return events
+	return events, nil
 }
 
 // Wait polls, and sleeps until there is at least one completion or ctx is done. It does not allocate when there is one.
@@ -440,7 +463,10 @@ func (cq *CQ) Wait(ctx context.Context, wcs []WC) (int, error) {
 		if err := ctx.Err(); err != nil {
 			return 0, &Error{Verb: verb, Attr: "CQ", Got: cq.cqn, Err: err}
 		}
-		events := cq.arm()
+		events, err := cq.arm()
+		if err != nil {
+			return 0, &Error{Verb: verb, Attr: "CQs armed", Got: cq.ch.limit, Limit: cq.ch.limit, Err: err, Hint: "spread the CQs over several channels"}
+		}
 		if n, err := cq.poll(wcs); n > 0 || err != nil {
 			return n, err
 		}
@@ -530,6 +556,9 @@ func (d *Device) nextEvent(ctx context.Context) (Event, error) {
 		return Event{}, &Error{Verb: verb, Err: err}
 	}
 	ev := Event{Type: EventType(e.EventType), Number: e.Object}
+	if e.EventType == regs.EQETypeCQFatal {
+		ev.Type = EventCQErr
+	}
 	switch ev.Type {
 	case EventQPFatal, EventQPAccessErr, EventQPLastWQE, EventSQDrained:
 		ev.QP = d.lookupQP(e.Object)

@@ -287,7 +287,7 @@ func TestSolicited(t *testing.T) {
 			}
 		}
 		wcs := make([]verbs.WC, 32)
-		verbs.Arm(cq)
+		require.NoError(t, verbs.Arm(cq))
 		send(5, 0)
 		letPass(t, p)
 		letPass(t, p)
@@ -311,7 +311,7 @@ func TestSolicited(t *testing.T) {
 			require.NoError(t, err)
 		}
 		// a failed completion counts as solicited: the flush of what is left
-		verbs.Arm(cq)
+		require.NoError(t, verbs.Arm(cq))
 		require.NoError(t, qb.Modify(verbs.QPAttr{State: verbs.Of(verbs.StateErr)}))
 		for got := 0; got < 9; got += n {
 			n, err = cq.Wait(background, wcs)
@@ -348,7 +348,7 @@ func TestModeration(t *testing.T) {
 		// 8 completions, or a long time
 		opened := p.Now()
 		require.NoError(t, cq.SetModeration(8, 20*time.Millisecond))
-		verbs.Arm(cq)
+		require.NoError(t, verbs.Arm(cq))
 		write(7)
 		require.NoError(t, p.Sim.Engine.Advance(50*simtime.Microsecond))
 		require.Zero(t, eqes())
@@ -367,7 +367,7 @@ func TestModeration(t *testing.T) {
 			before := eqes()
 			_, due := verbs.CQEvents(cq)
 			require.False(t, due)
-			verbs.Arm(cq)
+			require.NoError(t, verbs.Arm(cq))
 			write(5)
 			require.NoError(t, p.Sim.Engine.RunUntil(func() bool {
 				events, due := verbs.CQEvents(cq)
@@ -401,7 +401,7 @@ func TestModeration(t *testing.T) {
 			q, _, err := p.Connect(verbs.QPConfig{SendCQ: cq, MaxSendWR: 4, SignalAll: true}, verbs.ConnectConfig{})
 			require.NoError(t, err)
 			require.NoError(t, cq.SetModeration(0, time.Duration(us)*time.Microsecond))
-			verbs.Arm(cq)
+			require.NoError(t, verbs.Arm(cq))
 			_, err = q.PostSend(verbs.SendWR{Opcode: verbs.OpRDMAWrite, SGEs: []verbs.SGE{src.SGE(0, 8)}, RemoteAddr: dst.Addr(), RKey: dst.RKey()})
 			require.NoError(t, err)
 			cqs = append(cqs, cq)
@@ -710,7 +710,7 @@ func TestEventsAcrossDestroyAndReset(t *testing.T) {
 				_, err = qp.PostSend(wr)
 				require.NoError(t, err)
 			}
-			verbs.Arm(cq)
+			require.NoError(t, verbs.Arm(cq))
 			require.NoError(t, p.Sim.Engine.Advance(simtime.Time(rng.IntN(12))*simtime.Microsecond))
 			require.NoError(t, qp.Close())
 			require.NoError(t, cq.Close())
@@ -728,7 +728,7 @@ func TestEventsAcrossDestroyAndReset(t *testing.T) {
 		// reset by register while a goroutine waits and traffic runs
 		errs := make(chan error)
 		ctx, cancel := context.WithCancel(background)
-		verbs.Arm(a.CQ)
+		require.NoError(t, verbs.Arm(a.CQ))
 		for range 10 {
 			_, err = busy.PostSend(wr)
 			require.NoError(t, err)

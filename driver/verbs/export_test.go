@@ -2,7 +2,11 @@
 
 package verbs
 
-import "github.com/openrnic/openrnic/driver/regs"
+import (
+	"slices"
+
+	"github.com/openrnic/openrnic/driver/regs"
+)
 
 // RawCreateQP sends a CREATE_QP that the checks of CreateQP would not let through.
 func RawCreateQP(d *Device, qpn uint32, ctx regs.QPContext) error {
@@ -29,6 +33,19 @@ func RingSQ(d *Device, qpn uint32, pi uint16) {
 
 // NextMR makes index the one that the next MR or window gets, if it is free.
 func NextMR(d *Device, index uint32) { d.mrn.next = index }
+
+// NextCQ makes cqn the one that the next CQ gets, if it is free.
+func NextCQ(d *Device, cqn uint32) { d.cqn.next = cqn }
+
+// LoseCQContexts takes the memory of the contexts of CQs away from the device.
+func LoseCQContexts(d *Device) error {
+	mem := d.contexts[regs.CtxKindCQ]
+	d.contexts = slices.Delete(d.contexts, int(regs.CtxKindCQ), int(regs.CtxKindCQ)+1)
+	return mem.Close()
+}
+
+// SetArmLimit sets how many CQs without channel may be armed at a time.
+func SetArmLimit(d *Device, n int) { d.channel.limit = n }
 
 // Counter reads a 64-bit counter register.
 func Counter(d *Device, off uint64) uint64 { return d.csr.Load64(off) }
@@ -88,7 +105,10 @@ func NotifiedNop(d *Device) error {
 }
 
 // Arm arms a CQ as Wait does; CQEvents tells how many events have come and whether one is due.
-func Arm(cq *CQ) { cq.arm() }
+func Arm(cq *CQ) error {
+	_, err := cq.arm()
+	return err
+}
 
 // CQEvents tells the events that a CQ has had, and whether one is due.
 func CQEvents(cq *CQ) (events uint64, due bool) {

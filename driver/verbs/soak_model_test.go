@@ -252,7 +252,7 @@ func (s *soak) poll(c *soakCQ, wcs []verbs.WC) int {
 	}
 	require.False(s.t, c.armed && c.polled > 0 && s.p.Now() > c.due, "CQ %d: no event of %d completions since it was armed", c.cq.CQN(), c.polled)
 	if !c.armed && s.rng.IntN(4) == 0 {
-		verbs.Arm(c.cq)
+		require.NoError(s.t, verbs.Arm(c.cq))
 		c.armed, c.polled, c.excused = true, 0, false
 	}
 	return n

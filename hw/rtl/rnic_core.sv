@@ -110,6 +110,7 @@ module rnic_core
   localparam logic [2:0] WrAtomic = 3'(WrIdAtomic);
   localparam logic [2:0] WrMr = 3'(WrIdMr);
   localparam logic [2:0] WrQp = 3'(WrIdQp);
+  localparam logic [2:0] WrCq = 3'(WrIdCq);
   localparam logic [2:0] RdCmd = 3'(RdIdCmd);
   localparam logic [2:0] RdWqe = 3'(RdIdWqe);
   localparam logic [2:0] RdPayload = 3'(RdIdPayload);
@@ -117,6 +118,7 @@ module rnic_core
   localparam logic [2:0] RdAtomic = 3'(RdIdAtomic);
   localparam logic [2:0] RdMr = 3'(RdIdMr);
   localparam logic [2:0] RdQp = 3'(RdIdQp);
+  localparam logic [2:0] RdCq = 3'(RdIdCq);
   localparam logic [31:0] ResetMagic = 32'h52535421;
 
   // ---- reset ------------------------------------------------------------------------------------
@@ -886,9 +888,11 @@ module rnic_core
   logic        ev_cq_bad_db, ev_cqe_axi_err, last_valid, last_ready, last_drained;
   qpn_t        last_qpn, cqe_qpn;
   cq_mod_t     cq_cmd_mod;
-  logic        comp_valid, comp_ready, ovr_valid, ovr_ready;
+  logic        comp_valid, comp_ready, cqerr_valid, cqerr_ready, cq_swept, ev_cq_fatal, cq_cmd_rsp_err;
   comp_ev_t    comp;
-  async_ev_t   ovr;
+  async_ev_t   cqerr;
+  ctx_mem_t    cq_mem;
+  ctx_ev_t     ev_cq;
 
   assign name_qp[0] = rx_cqe.qp;
   assign name_qp[1] = req_cqe.qp;
@@ -900,7 +904,7 @@ module rnic_core
   );
 
   cqe_writer #(.DataW(DataW), .ClkPs(ClkPs)) u_cqe_writer (
-    .clk_i, .rst_ni(core_rst_n), .time_i,
+    .clk_i, .rst_ni(core_rst_n), .time_i, .ready_o(cq_swept), .mem_i(cq_mem),
     .in_valid_i(cqe_valid), .in_ready_o(cqe_ready), .in_i(cqe), .in_qpn_i(cqe_qpn),
     .db_valid_i(db_valid && db_is_cq), .db_ready_o(cq_db_ready),
     .db_cqn_i(db_cq.cqn), .db_ci_i(db_cq.ci),
@@ -908,17 +912,22 @@ module rnic_core
     .cmd_valid_i(cq_cmd_valid), .cmd_ready_o(cq_cmd_ready), .cmd_op_i(cq_cmd_op),
     .cmd_idx_i(cq_cmd_idx), .cmd_addr_i(cq_cmd_addr), .cmd_log_size_i(cq_cmd_log_size),
     .cmd_eqn_i(cq_cmd_eqn), .cmd_mod_i(cq_cmd_mod),
-    .cmd_rsp_valid_o(cq_cmd_rsp_valid), .cmd_rsp_o(cq_cmd_rsp),
+    .cmd_rsp_valid_o(cq_cmd_rsp_valid), .cmd_rsp_err_o(cq_cmd_rsp_err), .cmd_rsp_o(cq_cmd_rsp),
     .aw_valid_o(aw_valid[WrCqe]), .aw_ready_i(aw_ready[WrCqe]),
     .aw_addr_o(aw_addr[WrCqe]), .aw_len_o(aw_len[WrCqe]),
     .w_valid_o(w_valid[WrCqe]), .w_ready_i(w_ready[WrCqe]),
     .w_data_o(w_data[WrCqe]), .w_strb_o(w_strb[WrCqe]), .w_last_o(w_last[WrCqe]),
     .b_valid_i(b_valid[WrCqe]), .b_err_i(b_err),
+    .ctx_ar_valid_o(ar_valid[RdCq]), .ctx_ar_ready_i(ar_ready[RdCq]), .ctx_ar_addr_o(ar_addr[RdCq]), .ctx_ar_len_o(ar_len[RdCq]),
+    .ctx_r_valid_i(r_valid[RdCq]), .ctx_r_data_i(r_data), .ctx_r_last_i(r_last), .ctx_r_err_i(r_err),
+    .ctx_aw_valid_o(aw_valid[WrCq]), .ctx_aw_ready_i(aw_ready[WrCq]), .ctx_aw_addr_o(aw_addr[WrCq]), .ctx_aw_len_o(aw_len[WrCq]),
+    .ctx_w_valid_o(w_valid[WrCq]), .ctx_w_ready_i(w_ready[WrCq]), .ctx_w_data_o(w_data[WrCq]), .ctx_w_strb_o(w_strb[WrCq]),
+    .ctx_w_last_o(w_last[WrCq]), .ctx_b_valid_i(b_valid[WrCq]), .ctx_b_err_i(b_err),
     .comp_valid_o(comp_valid), .comp_ready_i(comp_ready), .comp_o(comp),
-    .ovr_valid_o(ovr_valid), .ovr_ready_i(ovr_ready), .ovr_o(ovr),
+    .cqerr_valid_o(cqerr_valid), .cqerr_ready_i(cqerr_ready), .cqerr_o(cqerr),
     .wake_valid_o(cq_wake_valid), .wake_o(cq_wake),
     .drain_i(drain), .drain_done_o(drain_done[8]),
-    .ev_cqe_o(ev_cqe), .ev_lost_o(ev_cqe_lost), .ev_overrun_o(ev_cq_overrun),
+    .ev_cqe_o(ev_cqe), .ev_lost_o(ev_cqe_lost), .ev_overrun_o(ev_cq_overrun), .ev_fatal_o(ev_cq_fatal), .ev_ctx_o(ev_cq),
     .ev_error_o(ev_cqe_error), .ev_flush_o(ev_cqe_flush), .ev_bad_db_o(ev_cq_bad_db),
     .ev_axi_err_o(ev_cqe_axi_err), .last_valid_o(last_valid), .last_ready_i(last_ready), .last_qpn_o(last_qpn),
     .last_drained_o(last_drained), .idle_o(block_idle[8])
@@ -943,9 +952,9 @@ module rnic_core
   assign ctxev = '{ev_type: rnic_regs_pkg::EqeTypeQpFatal, object: 32'(qp_bad_qpn), detail: '0};
   event_arb #(.NumSrc(7)) u_event_arb (
     .clk_i, .rst_ni(core_rst_n),
-    .in_valid_i({qp_bad_valid, portev_valid, last_valid, srq_lim_valid, cmdev_valid, ovr_valid, qpev_valid}),
-    .in_ready_o({qp_bad_ready, portev_ready, last_ready, srq_lim_ready, cmdev_ready, ovr_ready, qpev_ready}),
-    .in_i({ctxev, portev, lastev, limev, cmdev, ovr, qpev}),
+    .in_valid_i({qp_bad_valid, portev_valid, last_valid, srq_lim_valid, cmdev_valid, cqerr_valid, qpev_valid}),
+    .in_ready_o({qp_bad_ready, portev_ready, last_ready, srq_lim_ready, cmdev_ready, cqerr_ready, qpev_ready}),
+    .in_i({ctxev, portev, lastev, limev, cmdev, cqerr, qpev}),
     .out_valid_o(event_valid), .out_ready_i(event_ready), .out_o(event_in),
     .drain_i(drain), .drain_done_o(drain_done[10]), .idle_o(block_idle[11])
   );
@@ -1016,7 +1025,7 @@ module rnic_core
     .qp_cmd_valid_o(qp_cmd_valid), .qp_cmd_op_o(qp_cmd_op), .qp_cmd_idx_o(qp_cmd_idx),
     .qpl_req_valid_o(look_valid[0]), .qpl_req_ready_i(look_ready[0]), .qpl_req_qpn_o(look_qpn[0]), .qpl_req_create_o(look_create),
     .qpl_rsp_valid_i(look_rsp_valid[0]), .qpl_rsp_status_i(look_status[0]), .qpl_rsp_slot_i(look_slot[0]), .qpl_rel_valid_o(look_rel[0]),
-    .qpl_rel_forget_o(look_forget), .qp_mem_o(qp_mem),
+    .qpl_rel_forget_o(look_forget), .qp_mem_o(qp_mem), .cq_mem_o(cq_mem),
     .qp_cmd_from_o(qp_cmd_from), .qp_cmd_attr_o(qp_cmd_attr),
     .qp_cmd_rsp_valid_i(qp_cmd_rsp_valid), .qp_cmd_rsp_ok_i(qp_cmd_rsp_ok),
     .qp_cmd_rsp_i(qp_cmd_rsp),
@@ -1031,7 +1040,7 @@ module rnic_core
     .cq_cmd_valid_o(cq_cmd_valid), .cq_cmd_ready_i(cq_cmd_ready), .cq_cmd_op_o(cq_cmd_op),
     .cq_cmd_idx_o(cq_cmd_idx), .cq_cmd_addr_o(cq_cmd_addr),
     .cq_cmd_log_size_o(cq_cmd_log_size), .cq_cmd_eqn_o(cq_cmd_eqn), .cq_cmd_mod_o(cq_cmd_mod),
-    .cq_cmd_rsp_valid_i(cq_cmd_rsp_valid), .cq_cmd_rsp_i(cq_cmd_rsp),
+    .cq_cmd_rsp_valid_i(cq_cmd_rsp_valid), .cq_cmd_rsp_err_i(cq_cmd_rsp_err), .cq_cmd_rsp_i(cq_cmd_rsp),
     .eq_cmd_valid_o(eq_cmd_valid), .eq_cmd_ready_i(eq_cmd_ready), .eq_cmd_op_o(eq_cmd_op),
     .eq_cmd_idx_o(eq_cmd_idx), .eq_cmd_addr_o(eq_cmd_addr),
     .eq_cmd_log_size_o(eq_cmd_log_size), .eq_cmd_vector_o(eq_cmd_vector),
@@ -1062,7 +1071,7 @@ module rnic_core
 
   rnic_counters #(.DataW(DataW), .ClkPs(ClkPs)) u_counters (
     .clk_i, .rst_ni(core_rst_n), .time_i, .time_read_i(s_axil_arvalid_i),
-    .ready_i(!stop && !reset_trigger && cleared), .idle_i(&block_idle && !rd_busy && !wr_busy),
+    .ready_i(!stop && !reset_trigger && cleared && cq_swept), .idle_i(&block_idle && !rd_busy && !wr_busy),
     .link_up_i(link_up), .cmdq_ci_i(cmdq_ci), .irq_pend_i(irq_pend_q), .irq_i(irq_o),
     .capture_drops_only_i(reg2hw.rx_ctrl.capture_drops_only),
     .verdict_valid_i(verdict_valid_o), .verdict_i(verdict),
@@ -1087,7 +1096,7 @@ module rnic_core
     .ev_srq_limit_i(srq_lim_valid && srq_lim_ready), .ev_last_wqe_i(last_valid && last_ready && !last_drained),
     .ev_cmd_i(ev_cmd), .ev_cmd_error_i(ev_cmd_error), .ev_qp_fatal_i(ev_qp_fatal),
     .ev_bad_db_i({ev_db_refused, ev_sq_bad_db, ev_rq_bad_db, ev_cq_bad_db, ev_eq_bad_db}),
-    .ev_mr_i(ev_mr), .ev_qp_i(ev_qp), .ev_bad_qpn_i(ev_bad_qpn),
+    .ev_mr_i(ev_mr), .ev_qp_i(ev_qp), .ev_cq_i(ev_cq), .ev_cq_fatal_i(ev_cq_fatal), .ev_bad_qpn_i(ev_bad_qpn),
     .ev_axi_rd_err_i({ev_at_rd_err, ev_cmd_rd_err, ev_wqe_axi_err, ev_rq_axi_err, ev_pl_axi_err}),
     .ev_axi_wr_err_i({ev_at_wr_err, ev_cmd_wr_err, ev_cqe_axi_err, ev_eqe_axi_err, ev_wr_axi_err}),
     .hw2reg_o(hw2reg)

@@ -28,6 +28,7 @@ module cmd_proc_tb #(
       SynMrLength = 14, SynMrAccess = 15, SynEqAddr = 16, SynEqSize = 17, SynEqVector = 18, SynCqEqn = 19,
       SynCqModeration = 20, SynSrqn = 32, SynSrqAddr = 33, SynSrqSize = 34, SynSrqLimit = 35, SynCtxAddr = 48, SynCtxNum = 49;
   localparam logic [63:0] MrBase = 64'h0000_0003_0004_5000;
+  localparam logic [63:0] CqBase = 64'h0000_0003_0007_a000;
 
   logic clk = 0, rst_n = 0;
   always #1 clk = !clk;
@@ -38,11 +39,14 @@ module cmd_proc_tb #(
   logic enable = 0, stop = 0;
   logic [3:0] log_size = 2;
   logic [15:0] pi = 0, ci;
-  logic [3:0] ar_valid, ar_ready, r_valid, aw_valid, aw_ready, w_valid, w_ready, w_last, b_valid;
-  logic [3:0][63:0] ar_addr, aw_addr;
-  logic [3:0][7:0] ar_len, aw_len;
-  logic [DataW-1:0] r_data, w_data[4];
-  logic [DataW/8-1:0] w_strb[4];
+  logic [3:0] ar_valid, ar_ready, r_valid;
+  logic [4:0] aw_valid, aw_ready, w_valid, w_ready, w_last, b_valid;
+  logic [3:0][63:0] ar_addr;
+  logic [4:0][63:0] aw_addr;
+  logic [3:0][7:0] ar_len;
+  logic [4:0][7:0] aw_len;
+  logic [DataW-1:0] r_data, w_data[5];
+  logic [DataW/8-1:0] w_strb[5];
   logic mr_cmd_err;
   ctx_mem_t mr_mem;
   ctx_ev_t ev_mr;
@@ -62,7 +66,9 @@ module cmd_proc_tb #(
   ah_idx_t ah_cmd_idx;
   ah_t ah_cmd_ah, ah_cmd_rsp;
   logic [23:0] gsi_qpn, raw_qpn;
-  ctx_mem_t qp_mem;
+  ctx_mem_t qp_mem, cq_mem;
+  ctx_ev_t ev_cq;
+  logic cq_cmd_err;
   logic qpl_req_valid, qpl_req_ready = 0, qpl_create, qpl_rsp_valid = 0, qpl_rel, qpl_forget;
   logic [23:0] qpl_qpn;
   qpc_status_e qpl_status;
@@ -112,7 +118,7 @@ module cmd_proc_tb #(
     .qp_cmd_valid_o(qp_cmd_valid), .qp_cmd_op_o(qp_cmd_op), .qp_cmd_idx_o(qp_cmd_idx),
     .qpl_req_valid_o(qpl_req_valid), .qpl_req_ready_i(qpl_req_ready), .qpl_req_qpn_o(qpl_qpn), .qpl_req_create_o(qpl_create),
     .qpl_rsp_valid_i(qpl_rsp_valid), .qpl_rsp_status_i(qpl_status), .qpl_rsp_slot_i(qpl_slot), .qpl_rel_valid_o(qpl_rel), .qpl_rel_forget_o(qpl_forget),
-    .qp_mem_o(qp_mem),
+    .qp_mem_o(qp_mem), .cq_mem_o(cq_mem),
     .qp_cmd_from_o(qp_cmd_from), .qp_cmd_attr_o(qp_cmd_attr), .qp_cmd_rsp_valid_i(qp_cmd_rsp_valid),
     .qp_cmd_rsp_ok_i(qp_cmd_rsp_ok), .qp_cmd_rsp_i(qp_cmd_rsp),
     .mr_cmd_valid_o(mr_cmd_valid), .mr_cmd_ready_i(mr_cmd_ready), .mr_cmd_lock_o(mr_cmd_lock), .mr_cmd_op_o(mr_cmd_op),
@@ -127,7 +133,7 @@ module cmd_proc_tb #(
     .eq_cmd_valid_o(eq_cmd_valid), .eq_cmd_ready_i(eq_cmd_ready), .eq_cmd_op_o(eq_cmd_op),
     .eq_cmd_idx_o(eq_cmd_idx), .eq_cmd_addr_o(eq_cmd_addr), .eq_cmd_log_size_o(eq_cmd_log_size),
     .eq_cmd_vector_o(eq_cmd_vector), .eq_cmd_rsp_valid_i(eq_cmd_rsp_valid), .eq_cmd_rsp_i(eq_cmd_rsp),
-    .event_valid_o(event_valid), .event_ready_i(event_ready), .event_o(event_out), .cq_cmd_rsp_valid_i(cq_cmd_rsp_valid), .cq_cmd_rsp_i(cq_cmd_rsp),
+    .event_valid_o(event_valid), .event_ready_i(event_ready), .event_o(event_out), .cq_cmd_rsp_valid_i(cq_cmd_rsp_valid), .cq_cmd_rsp_err_i(cq_cmd_err), .cq_cmd_rsp_i(cq_cmd_rsp),
     .srq_cmd_valid_o(srq_cmd_valid), .srq_cmd_ready_i(srq_cmd_ready), .srq_cmd_op_o(srq_cmd_op),
     .srq_cmd_idx_o(srq_cmd_idx), .srq_cmd_attr_o(srq_cmd_attr), .srq_cmd_limit_o(srq_cmd_limit),
     .srq_cmd_rsp_valid_i(srq_cmd_rsp_valid), .srq_cmd_rsp_i(srq_cmd_rsp),
@@ -181,13 +187,19 @@ module cmd_proc_tb #(
   logic [3:0] cqe_fail;
   qpn_t last_qpn;
   logic last_drained;
-  cqe_writer #(.DataW(DataW)) u_cqe (
-    .clk_i(clk), .rst_ni(rst_n), .time_i(now), .in_valid_i(1'b0), .in_ready_o(cqe_ready), .in_i('0),
+  cqe_writer #(.DataW(DataW), .LogSets(1), .LogWays(1)) u_cqe (
+    .clk_i(clk), .rst_ni(rst_n), .time_i(now), .ready_o(), .mem_i(cq_mem),
+    .ctx_ar_valid_o(ar_valid[2]), .ctx_ar_ready_i(ar_ready[2]), .ctx_ar_addr_o(ar_addr[2]), .ctx_ar_len_o(ar_len[2]),
+    .ctx_r_valid_i(r_valid[2]), .ctx_r_data_i(r_data), .ctx_r_last_i(r_last), .ctx_r_err_i(r_err),
+    .ctx_aw_valid_o(aw_valid[4]), .ctx_aw_ready_i(aw_ready[4]), .ctx_aw_addr_o(aw_addr[4]), .ctx_aw_len_o(aw_len[4]),
+    .ctx_w_valid_o(w_valid[4]), .ctx_w_ready_i(w_ready[4]), .ctx_w_data_o(w_data[4]), .ctx_w_strb_o(w_strb[4]), .ctx_w_last_o(w_last[4]),
+    .ctx_b_valid_i(b_valid[4]), .ctx_b_err_i(b_err), .ev_fatal_o(), .ev_ctx_o(ev_cq), .cmd_rsp_err_o(cq_cmd_err),
+    .in_valid_i(1'b0), .in_ready_o(cqe_ready), .in_i('0),
     .db_valid_i(1'b0), .db_ready_o(db_ready), .db_cqn_i('0), .db_ci_i('0), .db_arm_i('0),
     .cmd_valid_i(cq_cmd_valid), .cmd_ready_o(cq_cmd_ready), .cmd_op_i(cq_cmd_op), .cmd_idx_i(cq_cmd_idx),
     .cmd_addr_i(cq_cmd_addr), .cmd_log_size_i(cq_cmd_log_size), .cmd_eqn_i(cq_cmd_eqn), .cmd_mod_i(cq_cmd_mod),
-    .comp_valid_o(comp_valid), .comp_ready_i(comp_ready), .comp_o(comp), .ovr_valid_o(ovr_valid), .ovr_ready_i(1'b1),
-    .ovr_o(ovr), .wake_valid_o(wake_valid), .wake_o(wake),
+    .comp_valid_o(comp_valid), .comp_ready_i(comp_ready), .comp_o(comp), .cqerr_valid_o(ovr_valid), .cqerr_ready_i(1'b1),
+    .cqerr_o(ovr), .wake_valid_o(wake_valid), .wake_o(wake),
     .cmd_rsp_valid_o(cq_cmd_rsp_valid), .cmd_rsp_o(cq_cmd_rsp),
     .aw_valid_o(aw_valid[1]), .aw_ready_i(aw_ready[1]), .aw_addr_o(aw_addr[1]), .aw_len_o(aw_len[1]),
     .w_valid_o(w_valid[1]), .w_ready_i(w_ready[1]), .w_data_o(w_data[1]), .w_strb_o(w_strb[1]),
@@ -236,9 +248,9 @@ module cmd_proc_tb #(
     srq_cmd_ready = srq_cmd_valid && !srq_taken && ($urandom() % 2) == 0;
   end
 
-  assign ar_valid[2:1] = '0;
-  assign ar_addr[2:1] = '0;
-  assign ar_len[2:1] = '0;
+  assign ar_valid[1] = '0;
+  assign ar_addr[1] = '0;
+  assign ar_len[1] = '0;
 
   logic [3:0] awid, bid, arid, rid;
   logic [63:0] awaddr, araddr;
@@ -256,7 +268,7 @@ module cmd_proc_tb #(
     .m_axi_arburst_o(arburst), .m_axi_arvalid_o(arvalid), .m_axi_arready_i(arready), .m_axi_rid_i(rid),
     .m_axi_rdata_i(rdata), .m_axi_rresp_i(rresp), .m_axi_rlast_i(rlast), .m_axi_rvalid_i(rvalid),
     .m_axi_rready_o(rready));
-  axi_wr_mux #(.DataW(DataW), .NumClients(4)) u_wr (
+  axi_wr_mux #(.DataW(DataW), .NumClients(5)) u_wr (
     .clk_i(clk), .rst_ni(rst_n), .stop_i(stop), .busy_o(wr_busy),
     .aw_valid_i(aw_valid), .aw_ready_o(aw_ready), .aw_addr_i(aw_addr), .aw_len_i(aw_len),
     .w_valid_i(w_valid), .w_ready_o(w_ready), .w_data_i(w_data), .w_strb_i(w_strb), .w_last_i(w_last),
@@ -266,7 +278,7 @@ module cmd_proc_tb #(
     .m_axi_wdata_o(wdata), .m_axi_wstrb_o(wstrb), .m_axi_wlast_o(wlast), .m_axi_wvalid_o(wvalid),
     .m_axi_wready_i(wready), .m_axi_bid_i(bid), .m_axi_bresp_i(bresp), .m_axi_bvalid_i(bvalid),
     .m_axi_bready_o(bready));
-  axi_mem #(.DataW(DataW), .NumIds(4)) u_mem (
+  axi_mem #(.DataW(DataW), .NumIds(5)) u_mem (
     .clk_i(clk), .rst_ni(rst_n),
     .awid_i(awid), .awaddr_i(awaddr), .awlen_i(awlen), .awsize_i(awsize), .awburst_i(awburst),
     .awvalid_i(awvalid), .awready_o(awready), .wdata_i(wdata), .wstrb_i(wstrb), .wlast_i(wlast),
@@ -635,7 +647,7 @@ module cmd_proc_tb #(
     // device
     run(CmdOpcodeNop, 0, BaseNone, Ok, 0);
     run(CmdOpcodeQueryDevice, 0, BaseNone, Ok, 0);
-    if (rd.num_qp != 65536 || rd.num_cq != 256 || rd.num_mr != 1 << 24 || rd.first_qpn != 2 || rd.max_sge != 4 ||
+    if (rd.num_qp != 65536 || rd.num_cq != 65536 || rd.num_mr != 1 << 24 || rd.first_qpn != 2 || rd.max_sge != 4 ||
         rd.log_max_queue != 15 || rd.max_inflight != 128 || rd.data_width != DataW || rd.max_frame != 9216 ||
         rd.num_eq != 32 || rd.num_vectors != 4 || rd.num_srq != 64 || rd.max_dest_rd_atomic != 8 ||
         rd.max_rd_atomic != 8 || rd.max_push != 128)
@@ -653,7 +665,7 @@ module cmd_proc_tb #(
     xc = '0;
     xc.addr = MrBase;
     xc.log_num = 10;
-    run(CmdOpcodeSetCtxMem, 2, BaseCtx, BadIndex, 0);
+    run(CmdOpcodeSetCtxMem, 3, BaseCtx, BadIndex, 0);
     runp(CmdOpcodeSetCtxMem, 0, BaseCtx, 0, 64, MrBase + 64'd2048, BadParam, SynCtxAddr);
     runp(CmdOpcodeSetCtxMem, 0, BaseCtx, 8, 8, 64'd25, BadParam, SynCtxNum);
     if (mr_mem.on) $fatal(1, "refused, but taken");
@@ -667,6 +679,15 @@ module cmd_proc_tb #(
     runp(CmdOpcodeSetCtxMem, 1, BaseCtx, 8, 8, 64'd9, Ok, 0);
     run(CmdOpcodeSetCtxMem, 1, BaseCtx, Exists, 0);
     if (qp_mem != {1'b1, MrBase[63:6], 5'd9}) $fatal(1, "memory of QPs: %p", qp_mem);
+    // and for CQs
+    run(CmdOpcodeQueryCq, 5, BaseNone, BadIndex, 0);
+    run(CmdOpcodeCreateCq, 5, BaseCq, BadIndex, 0);
+    xc.addr = CqBase;
+    runp(CmdOpcodeSetCtxMem, 2, BaseCtx, 8, 8, 64'd17, BadParam, SynCtxNum);
+    if (cq_mem.on) $fatal(1, "refused, but taken");
+    runp(CmdOpcodeSetCtxMem, 2, BaseCtx, 8, 8, 64'd8, Ok, 0);
+    run(CmdOpcodeSetCtxMem, 2, BaseCtx, Exists, 0);
+    if (cq_mem != {1'b1, CqBase[63:6], 5'd8}) $fatal(1, "memory of CQs: %p", cq_mem);
     run(CmdOpcodeQueryMr, 1023, BaseNone, NotFound, 0);
     run(CmdOpcodeDestroyMr, 1023, BaseNone, NotFound, 0);
     run(CmdOpcodeCreateMr, 1024, BaseMr, BadIndex, 0);
@@ -1227,6 +1248,16 @@ module cmd_proc_tb #(
     run(CmdOpcodeQueryMr, 500, BaseNone, ExecError, 0);
     run(CmdOpcodeQueryMr, 501, BaseNone, NotFound, 0);
     if (errors != 2) $fatal(1, "MR that cannot be read: %0d errors", errors);
+    errors = 0;
+    u_mem.err_lo = CqBase + 64 * 200;
+    u_mem.err_hi = CqBase + 64 * 201;
+    run(CmdOpcodeQueryCq, 200, BaseNone, ExecError, 0);
+    run(CmdOpcodeCreateCq, 200, BaseCq, ExecError, 0);
+    a = rand_ctx();
+    a.state = 0; a.send_cqn = 200; a.recv_cqn = 5;
+    run(CmdOpcodeCreateQp, 32'h102, BaseA, ExecError, 0);
+    if (errors != 3) $fatal(1, "CQ that cannot be read: %0d errors", errors);
+    run(CmdOpcodeQueryCq, 201, BaseNone, NotFound, 0);
     errors = 1;
     u_mem.err_lo = RspBase;
     u_mem.err_hi = RspBase + 1024;

@@ -32,7 +32,7 @@ module ctx_cache_tb #(
   logic [Ports-1:0] req_valid = '0, req_ready, rsp_valid;
   logic [Ports-1:0][IdxW-1:0] req_idx = '0;
   entry_t rsp, own_entry = '0;
-  logic pf_valid = 0, own_valid = 0, own_ready, own_pin = 0, own_done, own_ok, own_we = 0, own_we_ready, own_we_pin = 0, own_release = 0;
+  logic pf_valid = 0, pf_done, own_valid = 0, own_ready, own_pin = 0, own_done, own_ok, own_we = 0, own_we_ready, own_we_pin = 0, own_release = 0;
   logic [IdxW-1:0] pf_idx = '0, own_idx = '0;
   logic ev_hit, ev_miss, ev_evict, ev_wb, ev_stall, ev_rd_err, ev_wr_err, idle;
 
@@ -47,7 +47,7 @@ module ctx_cache_tb #(
   ctx_cache #(.DataW(DataW), .EntryW(EntryW), .IdxW(IdxW), .LogSets(LogSets), .LogWays(LogWays), .NumPorts(Ports), .LogFills(Wide ? 2 : 1)) dut (
     .clk_i(clk), .rst_ni(rst_n), .mem_on_i(mem_on), .mem_base_i(Base[63:6]), .mem_log_num_i(5'(LogNum)),
     .req_valid_i(req_valid), .req_ready_o(req_ready), .req_idx_i(req_idx), .rsp_valid_o(rsp_valid), .rsp_o(rsp),
-    .pf_valid_i(pf_valid), .pf_idx_i(pf_idx),
+    .pf_valid_i(pf_valid), .pf_idx_i(pf_idx), .pf_done_o(pf_done),
     .own_valid_i(own_valid), .own_ready_o(own_ready), .own_idx_i(own_idx), .own_pin_i(own_pin), .own_done_o(own_done), .own_ok_o(own_ok),
     .own_we_i(own_we), .own_we_ready_o(own_we_ready), .own_we_pin_i(own_we_pin), .own_entry_i(own_entry), .own_release_i(own_release),
     .ar_valid_o(ar_valid), .ar_ready_i(ar_ready), .ar_addr_o(ar_addr), .ar_len_o(ar_len),
@@ -85,10 +85,12 @@ module ctx_cache_tb #(
     return e;
   endfunction
 
-  int n_read, n_none, n_zero, n_write, n_two, n_hit, n_miss, n_evict, n_wb, n_err, n_stall, n_fail, n_pf, n_wr_err;
+  int n_read, n_none, n_zero, n_write, n_two, n_hit, n_miss, n_evict, n_wb, n_err, n_stall, n_fail, n_pf, n_pf_done, n_wr_err;
   always @(posedge clk) if (rst_n) begin
     n_hit += int'(ev_hit); n_miss += int'(ev_miss); n_evict += int'(ev_evict); n_wb += int'(ev_wb); n_err += int'(ev_rd_err); n_wr_err += int'(ev_wr_err);
     n_stall += int'(ev_stall);
+    if (pf_done && !pf_valid) $fatal(1, "a hint that was not given");
+    n_pf_done += int'(pf_done);
   end
 
   // ---- readers ----
@@ -282,7 +284,8 @@ module ctx_cache_tb #(
     end
     repeat (200) @(negedge clk);
     if (!idle || busy != '0) $fatal(1, "not idle at the end: %b", busy);
-    if (n_hit < 3000 || n_miss < 3000 || n_evict < 3000 || n_wb < 1500 || n_err < 20 || n_two < 1500 || n_none < 500 || n_fail < 5 || n_wr_err != 1 || n_stall < 1000)
+    if (n_hit < 3000 || n_miss < 3000 || n_evict < 3000 || n_wb < 1500 || n_err < 20 || n_two < 1500 || n_none < 500 || n_fail < 5 || n_wr_err != 1 || n_stall < 1000 ||
+        n_pf_done < n_pf / 8 || n_pf_done >= n_pf)
       $fatal(1, "hits %0d misses %0d evicted %0d written %0d errors %0d two %0d none %0d fail %0d", n_hit, n_miss, n_evict, n_wb, n_err, n_two, n_none, n_fail);
     $display("PASS %0d reads, %0d writes, %0d hits, %0d misses, %0d evicted, %0d written back, %0d with two pins, %0d refused", n_read, n_write, n_hit,
              n_miss, n_evict, n_wb, n_two, n_fail);

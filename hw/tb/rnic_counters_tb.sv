@@ -30,14 +30,14 @@ module rnic_counters_tb #(
   longint n_pause[20];
   logic [5:0] ev2 = '0;
   logic [rnic_pkg::NumVec-1:0] irq = '0, irq_pend = '0;
-  logic [20:0] ev = '0;
+  logic [21:0] ev = '0;
   logic push = 0;
   logic [2:0] push_unused = '0;
   logic [1:0] ev3 = '0;
   longint n3[2];
-  rnic_pkg::ctx_ev_t ev_mr = '0, ev_qp = '0;
+  rnic_pkg::ctx_ev_t ev_mr = '0, ev_qp = '0, ev_cq = '0;
   logic [1:0] bad_qpn = '0;
-  longint n_mr[5], n_qp[5];
+  longint n_mr[5], n_qp[5], n_cq[5];
   rnic_regs_pkg::csr_hw2reg_t q;
 
   rnic_counters #(.DataW(DataW)) dut (
@@ -56,7 +56,7 @@ module rnic_counters_tb #(
     .ev_rx_pause_i(pauses[7:0]), .ev_tx_pause_i(pauses[15:8]), .ev_storm_warning_i(pauses[16]), .ev_storm_error_i(pauses[17]),
     .ev_pause_ignored_i(pauses[18]), .ev_stall_pause_i(pauses[19]),
     .ev_eqe_i(eqe), .ev_eqe_lost_i(eqe_lost), .irq_i(irq),
-    .irq_pend_i(irq_pend), .ev_mr_i(ev_mr), .ev_qp_i(ev_qp), .ev_bad_qpn_i(bad_qpn), .hw2reg_o(q));
+    .irq_pend_i(irq_pend), .ev_mr_i(ev_mr), .ev_qp_i(ev_qp), .ev_cq_i(ev_cq), .ev_cq_fatal_i(ev[21]), .ev_bad_qpn_i(bad_qpn), .hw2reg_o(q));
 
   longint n[20], n_frames = 0, n_bytes = 0, n_acc = 0, n_ce = 0, n_fecn = 0, n_becn = 0, n_rxb = 0, n_txf = 0, n_txb = 0;
   longint n_kind[8], n_wqe = 0, n_bad = 0, n_rd = 0, n_wr = 0, n_drop[24], n_tdrop[32], n_raw = 0;
@@ -80,9 +80,9 @@ module rnic_counters_tb #(
     rst_n = 1;
     for (int k = 0; k < 20000; k++) begin
       @(negedge clk);
-      if (k > 0 && {q.events.eq_overrun, q.events.last_wqe, q.events.srq_limit, q.events.cmd_error, q.events.bad_doorbell, q.events.qp_fatal,
+      if (k > 0 && {q.events.cq_fatal, q.events.eq_overrun, q.events.last_wqe, q.events.srq_limit, q.events.cmd_error, q.events.bad_doorbell, q.events.qp_fatal,
                     q.events.axi_write_error, q.events.axi_read_error, q.events.cq_overrun} !=
-                   {eqe_lost, ev[20], ev[19], ev[16], |bad_db || |bad_qpn, ev[17], |wr_err || ev_mr.wr_err || ev_qp.wr_err, |rd_err || ev_mr.rd_err || ev_qp.rd_err, ev[12]}) $fatal(1, "events %b", q.events);
+                   {ev[21], eqe_lost, ev[20], ev[19], ev[16], |bad_db || |bad_qpn, ev[17], |wr_err || ev_mr.wr_err || ev_qp.wr_err || ev_cq.wr_err, |rd_err || ev_mr.rd_err || ev_qp.rd_err || ev_cq.rd_err, ev[12]}) $fatal(1, "events %b", q.events);
       if (k > 0 && q.irq_pending.vectors != irq_pend) $fatal(1, "irq_pending %b", q.irq_pending);
       if (k > 0) same("cycles", q.cycles.count, n_time);
       now = now + 1;
@@ -96,7 +96,7 @@ module rnic_counters_tb #(
       n_lost += longint'(eqe_lost);
       n_irq += longint'($countones(irq));
       drops_only = k >= 10000;
-      ev = 21'($urandom());
+      ev = 22'($urandom());
       ev3 = 2'($urandom());
       for (int i = 0; i < 2; i++) n3[i] += longint'(ev3[i]);
       pauses = 20'($urandom());
@@ -132,6 +132,12 @@ module rnic_counters_tb #(
       n_qp[2] += longint'(ev_qp.evict);
       n_qp[3] += longint'(ev_qp.writeback);
       n_qp[4] += longint'(ev_qp.stall);
+      ev_cq = 7'($urandom());
+      n_cq[0] += longint'(ev_cq.hit);
+      n_cq[1] += longint'(ev_cq.miss);
+      n_cq[2] += longint'(ev_cq.evict);
+      n_cq[3] += longint'(ev_cq.writeback);
+      n_cq[4] += longint'(ev_cq.stall);
       bad_qpn = 2'($urandom());
       for (int i = 0; i < 18; i++) if (ev[i]) n[i]++;
       if (verdict_valid) begin
@@ -168,8 +174,8 @@ module rnic_counters_tb #(
       for (int i = 0; i < 6; i++) if (ev2[i]) m[i]++;
       n_wqe += longint'(wqe) + longint'(rq_wqe);
       n_bad += longint'($countones(bad_db)) + longint'(bad_qpn);
-      n_rd += longint'($countones({rd_err, ev_mr.rd_err, ev_qp.rd_err}));
-      n_wr += longint'($countones({wr_err, ev_mr.wr_err, ev_qp.wr_err}));
+      n_rd += longint'($countones({rd_err, ev_mr.rd_err, ev_qp.rd_err, ev_cq.rd_err}));
+      n_wr += longint'($countones({wr_err, ev_mr.wr_err, ev_qp.wr_err, ev_cq.wr_err}));
     end
     @(negedge clk);
     same("rx_frames", q.rx_frames.count, n_frames);
@@ -227,6 +233,11 @@ module rnic_counters_tb #(
     same("qp_cache_writeback", q.qp_cache_writeback.count, n_qp[3]);
     same("mr_cache_stall", q.mr_cache_stall.count, n_mr[4]);
     same("qp_cache_stall", q.qp_cache_stall.count, n_qp[4]);
+    same("cq_cache_hit", q.cq_cache_hit.count, n_cq[0]);
+    same("cq_cache_miss", q.cq_cache_miss.count, n_cq[1]);
+    same("cq_cache_evict", q.cq_cache_evict.count, n_cq[2]);
+    same("cq_cache_writeback", q.cq_cache_writeback.count, n_cq[3]);
+    same("cq_cache_stall", q.cq_cache_stall.count, n_cq[4]);
     same("eqe_written", q.eqe_written.count, n_eqe);
     same("eqe_lost", q.eqe_lost.count, n_lost);
     same("interrupts", q.interrupts.count, n_irq);
@@ -246,7 +257,7 @@ module rnic_counters_tb #(
         q.last_bth.flags != last.bth_flags || q.last_bth.psn != last.psn || q.last_bth.becn != last.becn ||
         q.last_bth.fecn != last.fecn || {q.last_sip[1], q.last_sip[0]} != last.sip ||
         {q.last_dip[1], q.last_dip[0]} != last.dip) $fatal(1, "captured frame");
-    if (q.caps0.data_width != 16'(DataW) || q.caps0.log_num_qp != 8 || q.caps0.log_num_cq != 8 ||
+    if (q.caps0.data_width != 16'(DataW) || q.caps0.log_num_qp != 8 || q.caps0.log_num_cq != 16 ||
         q.caps0.log_num_mr != 24 || q.caps1.max_frame != 9216 || q.caps1.max_sge != 4 ||
         q.caps1.log_inflight != 7 || q.caps1.log_max_queue != 15) $fatal(1, "caps");
     if (!q.status.ready || q.status.idle || q.cmdq_ci.ci != 16'h77) $fatal(1, "status");

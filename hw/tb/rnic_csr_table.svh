@@ -12,20 +12,20 @@ typedef struct packed {
   logic [63:0] mask;    // bits that exist
   logic [63:0] reset;
 } csr_entry_t;
-localparam int NumCsr = 160;
+localparam int NumCsr = 165;
 
 function automatic csr_entry_t csr_entry(input int i);
   case (i)
     0: return '{17'h00000, 1'b0, 3'(AccConst), 64'hffffffff, 64'h434e524f};  // id
     1: return '{17'h00004, 1'b0, 3'(AccConst), 64'hffffffff, 64'h1};  // version
-    2: return '{17'h00008, 1'b0, 3'(AccConst), 64'hffffffff, 64'h55f227b7};  // layout_hash
+    2: return '{17'h00008, 1'b0, 3'(AccConst), 64'hffffffff, 64'he171a705};  // layout_hash
     3: return '{17'h00010, 1'b0, 3'(AccRo), 64'h7fffffff, 64'h0};  // caps0
     4: return '{17'h00014, 1'b0, 3'(AccRo), 64'h1fffffff, 64'h0};  // caps1
     5: return '{17'h00018, 1'b0, 3'(AccRo), 64'hffffffff, 64'h0};  // clock
     6: return '{17'h00020, 1'b0, 3'(AccRw), 64'h3, 64'h0};  // ctrl
     7: return '{17'h00024, 1'b0, 3'(AccWo), 64'hffffffff, 64'h0};  // reset
     8: return '{17'h00028, 1'b0, 3'(AccRo), 64'h7, 64'h0};  // status
-    9: return '{17'h0002c, 1'b0, 3'(AccRw1c), 64'h3007f, 64'h0};  // events
+    9: return '{17'h0002c, 1'b0, 3'(AccRw1c), 64'h7007f, 64'h0};  // events
     10: return '{17'h00040, 1'b1, 3'(AccRw), 64'hffffffffffff, 64'h0};  // mac_addr
     11: return '{17'h00048, 1'b0, 3'(AccRw), 64'h3, 64'h0};  // rx_ctrl
     12: return '{17'h0004c, 1'b0, 3'(AccRw), 64'hffff, 64'h1010};  // ack_ctrl
@@ -156,26 +156,31 @@ function automatic csr_entry_t csr_entry(input int i);
     137: return '{17'h01450, 1'b1, 3'(AccRo), 64'hffffffffffffffff, 64'h0};  // qp_cache_evict
     138: return '{17'h01458, 1'b1, 3'(AccRo), 64'hffffffffffffffff, 64'h0};  // qp_cache_writeback
     139: return '{17'h01460, 1'b1, 3'(AccRo), 64'hffffffffffffffff, 64'h0};  // qp_cache_stall
-    140: return '{17'h01500, 1'b1, 3'(AccRo), 64'hffffffffffffffff, 64'h0};  // rx_prio_pause
-    141: return '{17'h01508, 1'b1, 3'(AccRo), 64'hffffffffffffffff, 64'h0};  // rx_prio_pause
-    142: return '{17'h01510, 1'b1, 3'(AccRo), 64'hffffffffffffffff, 64'h0};  // rx_prio_pause
-    143: return '{17'h01518, 1'b1, 3'(AccRo), 64'hffffffffffffffff, 64'h0};  // rx_prio_pause
-    144: return '{17'h01520, 1'b1, 3'(AccRo), 64'hffffffffffffffff, 64'h0};  // rx_prio_pause
-    145: return '{17'h01528, 1'b1, 3'(AccRo), 64'hffffffffffffffff, 64'h0};  // rx_prio_pause
-    146: return '{17'h01530, 1'b1, 3'(AccRo), 64'hffffffffffffffff, 64'h0};  // rx_prio_pause
-    147: return '{17'h01538, 1'b1, 3'(AccRo), 64'hffffffffffffffff, 64'h0};  // rx_prio_pause
-    148: return '{17'h01540, 1'b1, 3'(AccRo), 64'hffffffffffffffff, 64'h0};  // tx_prio_pause
-    149: return '{17'h01548, 1'b1, 3'(AccRo), 64'hffffffffffffffff, 64'h0};  // tx_prio_pause
-    150: return '{17'h01550, 1'b1, 3'(AccRo), 64'hffffffffffffffff, 64'h0};  // tx_prio_pause
-    151: return '{17'h01558, 1'b1, 3'(AccRo), 64'hffffffffffffffff, 64'h0};  // tx_prio_pause
-    152: return '{17'h01560, 1'b1, 3'(AccRo), 64'hffffffffffffffff, 64'h0};  // tx_prio_pause
-    153: return '{17'h01568, 1'b1, 3'(AccRo), 64'hffffffffffffffff, 64'h0};  // tx_prio_pause
-    154: return '{17'h01570, 1'b1, 3'(AccRo), 64'hffffffffffffffff, 64'h0};  // tx_prio_pause
-    155: return '{17'h01578, 1'b1, 3'(AccRo), 64'hffffffffffffffff, 64'h0};  // tx_prio_pause
-    156: return '{17'h01580, 1'b1, 3'(AccRo), 64'hffffffffffffffff, 64'h0};  // tx_pause_storm_warning_events
-    157: return '{17'h01588, 1'b1, 3'(AccRo), 64'hffffffffffffffff, 64'h0};  // tx_pause_storm_error_events
-    158: return '{17'h01590, 1'b1, 3'(AccRo), 64'hffffffffffffffff, 64'h0};  // rx_pause_storm_events
-    159: return '{17'h01598, 1'b1, 3'(AccRo), 64'hffffffffffffffff, 64'h0};  // stall_tx_pause
+    140: return '{17'h01480, 1'b1, 3'(AccRo), 64'hffffffffffffffff, 64'h0};  // cq_cache_hit
+    141: return '{17'h01488, 1'b1, 3'(AccRo), 64'hffffffffffffffff, 64'h0};  // cq_cache_miss
+    142: return '{17'h01490, 1'b1, 3'(AccRo), 64'hffffffffffffffff, 64'h0};  // cq_cache_evict
+    143: return '{17'h01498, 1'b1, 3'(AccRo), 64'hffffffffffffffff, 64'h0};  // cq_cache_writeback
+    144: return '{17'h014a0, 1'b1, 3'(AccRo), 64'hffffffffffffffff, 64'h0};  // cq_cache_stall
+    145: return '{17'h01500, 1'b1, 3'(AccRo), 64'hffffffffffffffff, 64'h0};  // rx_prio_pause
+    146: return '{17'h01508, 1'b1, 3'(AccRo), 64'hffffffffffffffff, 64'h0};  // rx_prio_pause
+    147: return '{17'h01510, 1'b1, 3'(AccRo), 64'hffffffffffffffff, 64'h0};  // rx_prio_pause
+    148: return '{17'h01518, 1'b1, 3'(AccRo), 64'hffffffffffffffff, 64'h0};  // rx_prio_pause
+    149: return '{17'h01520, 1'b1, 3'(AccRo), 64'hffffffffffffffff, 64'h0};  // rx_prio_pause
+    150: return '{17'h01528, 1'b1, 3'(AccRo), 64'hffffffffffffffff, 64'h0};  // rx_prio_pause
+    151: return '{17'h01530, 1'b1, 3'(AccRo), 64'hffffffffffffffff, 64'h0};  // rx_prio_pause
+    152: return '{17'h01538, 1'b1, 3'(AccRo), 64'hffffffffffffffff, 64'h0};  // rx_prio_pause
+    153: return '{17'h01540, 1'b1, 3'(AccRo), 64'hffffffffffffffff, 64'h0};  // tx_prio_pause
+    154: return '{17'h01548, 1'b1, 3'(AccRo), 64'hffffffffffffffff, 64'h0};  // tx_prio_pause
+    155: return '{17'h01550, 1'b1, 3'(AccRo), 64'hffffffffffffffff, 64'h0};  // tx_prio_pause
+    156: return '{17'h01558, 1'b1, 3'(AccRo), 64'hffffffffffffffff, 64'h0};  // tx_prio_pause
+    157: return '{17'h01560, 1'b1, 3'(AccRo), 64'hffffffffffffffff, 64'h0};  // tx_prio_pause
+    158: return '{17'h01568, 1'b1, 3'(AccRo), 64'hffffffffffffffff, 64'h0};  // tx_prio_pause
+    159: return '{17'h01570, 1'b1, 3'(AccRo), 64'hffffffffffffffff, 64'h0};  // tx_prio_pause
+    160: return '{17'h01578, 1'b1, 3'(AccRo), 64'hffffffffffffffff, 64'h0};  // tx_prio_pause
+    161: return '{17'h01580, 1'b1, 3'(AccRo), 64'hffffffffffffffff, 64'h0};  // tx_pause_storm_warning_events
+    162: return '{17'h01588, 1'b1, 3'(AccRo), 64'hffffffffffffffff, 64'h0};  // tx_pause_storm_error_events
+    163: return '{17'h01590, 1'b1, 3'(AccRo), 64'hffffffffffffffff, 64'h0};  // rx_pause_storm_events
+    164: return '{17'h01598, 1'b1, 3'(AccRo), 64'hffffffffffffffff, 64'h0};  // stall_tx_pause
     default: return '0;
   endcase
 endfunction
@@ -526,6 +531,16 @@ assign seen[158] = '0;
 assign qe[158] = 1'b0;
 assign seen[159] = '0;
 assign qe[159] = 1'b0;
+assign seen[160] = '0;
+assign qe[160] = 1'b0;
+assign seen[161] = '0;
+assign qe[161] = 1'b0;
+assign seen[162] = '0;
+assign qe[162] = 1'b0;
+assign seen[163] = '0;
+assign qe[163] = 1'b0;
+assign seen[164] = '0;
+assign qe[164] = 1'b0;
 
 // What hardware gives: ro values, rw1c set pulses. Call csr_apply after a change.
 logic [63:0] drive [NumCsr];
@@ -551,6 +566,7 @@ task automatic csr_apply();
   hw2reg.events.eq_overrun = drive[9][6];
   hw2reg.events.srq_limit = drive[9][16];
   hw2reg.events.last_wqe = drive[9][17];
+  hw2reg.events.cq_fatal = drive[9][18];
   hw2reg.cmdq_ci.ci = drive[22][15:0];
   hw2reg.last_info.reason = drive[23][7:0];
   hw2reg.last_info.opcode = drive[23][15:8];
@@ -680,26 +696,31 @@ task automatic csr_apply();
   hw2reg.qp_cache_evict.count = drive[137][63:0];
   hw2reg.qp_cache_writeback.count = drive[138][63:0];
   hw2reg.qp_cache_stall.count = drive[139][63:0];
-  hw2reg.rx_prio_pause[0].count = drive[140][63:0];
-  hw2reg.rx_prio_pause[1].count = drive[141][63:0];
-  hw2reg.rx_prio_pause[2].count = drive[142][63:0];
-  hw2reg.rx_prio_pause[3].count = drive[143][63:0];
-  hw2reg.rx_prio_pause[4].count = drive[144][63:0];
-  hw2reg.rx_prio_pause[5].count = drive[145][63:0];
-  hw2reg.rx_prio_pause[6].count = drive[146][63:0];
-  hw2reg.rx_prio_pause[7].count = drive[147][63:0];
-  hw2reg.tx_prio_pause[0].count = drive[148][63:0];
-  hw2reg.tx_prio_pause[1].count = drive[149][63:0];
-  hw2reg.tx_prio_pause[2].count = drive[150][63:0];
-  hw2reg.tx_prio_pause[3].count = drive[151][63:0];
-  hw2reg.tx_prio_pause[4].count = drive[152][63:0];
-  hw2reg.tx_prio_pause[5].count = drive[153][63:0];
-  hw2reg.tx_prio_pause[6].count = drive[154][63:0];
-  hw2reg.tx_prio_pause[7].count = drive[155][63:0];
-  hw2reg.tx_pause_storm_warning_events.count = drive[156][63:0];
-  hw2reg.tx_pause_storm_error_events.count = drive[157][63:0];
-  hw2reg.rx_pause_storm_events.count = drive[158][63:0];
-  hw2reg.stall_tx_pause.count = drive[159][63:0];
+  hw2reg.cq_cache_hit.count = drive[140][63:0];
+  hw2reg.cq_cache_miss.count = drive[141][63:0];
+  hw2reg.cq_cache_evict.count = drive[142][63:0];
+  hw2reg.cq_cache_writeback.count = drive[143][63:0];
+  hw2reg.cq_cache_stall.count = drive[144][63:0];
+  hw2reg.rx_prio_pause[0].count = drive[145][63:0];
+  hw2reg.rx_prio_pause[1].count = drive[146][63:0];
+  hw2reg.rx_prio_pause[2].count = drive[147][63:0];
+  hw2reg.rx_prio_pause[3].count = drive[148][63:0];
+  hw2reg.rx_prio_pause[4].count = drive[149][63:0];
+  hw2reg.rx_prio_pause[5].count = drive[150][63:0];
+  hw2reg.rx_prio_pause[6].count = drive[151][63:0];
+  hw2reg.rx_prio_pause[7].count = drive[152][63:0];
+  hw2reg.tx_prio_pause[0].count = drive[153][63:0];
+  hw2reg.tx_prio_pause[1].count = drive[154][63:0];
+  hw2reg.tx_prio_pause[2].count = drive[155][63:0];
+  hw2reg.tx_prio_pause[3].count = drive[156][63:0];
+  hw2reg.tx_prio_pause[4].count = drive[157][63:0];
+  hw2reg.tx_prio_pause[5].count = drive[158][63:0];
+  hw2reg.tx_prio_pause[6].count = drive[159][63:0];
+  hw2reg.tx_prio_pause[7].count = drive[160][63:0];
+  hw2reg.tx_pause_storm_warning_events.count = drive[161][63:0];
+  hw2reg.tx_pause_storm_error_events.count = drive[162][63:0];
+  hw2reg.rx_pause_storm_events.count = drive[163][63:0];
+  hw2reg.stall_tx_pause.count = drive[164][63:0];
 endtask
 
 function automatic logic db_defined(input logic [11:0] offset);

@@ -70,7 +70,7 @@ module rnic_csr
           13'h0000, 13'h0002, [13'h0004:13'h0005], [13'h0008:13'h0009], [13'h000c:13'h000d],
           [13'h0010:13'h0012], [13'h0020:13'h0025], [13'h0200:13'h0209], [13'h0210:13'h023b],
           [13'h0240:13'h0257], [13'h0260:13'h0273], [13'h0280:13'h0284], [13'h0286:13'h028c],
-          [13'h02a0:13'h02b3]
+          [13'h0290:13'h0294], [13'h02a0:13'h02b3]
         }) return 2'b11;
     if (word inside {
           13'h0001, 13'h0003, 13'h000a, 13'h0013, 13'h0028
@@ -83,7 +83,7 @@ module rnic_csr
     return word inside {
         13'h0008, [13'h0010:13'h0011], [13'h0020:13'h0025], [13'h0200:13'h0209],
         [13'h0210:13'h023b], [13'h0240:13'h0257], [13'h0260:13'h0273], [13'h0280:13'h0284],
-        [13'h0286:13'h028c], [13'h02a0:13'h02b3]
+        [13'h0286:13'h028c], [13'h0290:13'h0294], [13'h02a0:13'h02b3]
     };
   endfunction
 
@@ -326,6 +326,7 @@ module rnic_csr
           events_clear.eq_overrun = w_data_q[38] & wr_mask[38];
           events_clear.srq_limit = w_data_q[48] & wr_mask[48];
           events_clear.last_wqe = w_data_q[49] & wr_mask[49];
+          events_clear.cq_fatal = w_data_q[50] & wr_mask[50];
         end
         default: ;
       endcase
@@ -367,6 +368,7 @@ module rnic_csr
   logic [63:0] group11_q;
   logic [63:0] group12_q;
   logic [63:0] group13_q;
+  logic [63:0] group14_q;
   logic [63:0] r_data_q;
   logic r_err_q;
   // High half that belongs to the 64-bit register whose low half was read last.
@@ -399,8 +401,9 @@ module rnic_csr
         9'h026: selected = group9_q;
         9'h027: selected = group10_q;
         9'h028: selected = group11_q;
-        9'h02a: selected = group12_q;
-        9'h02b: selected = group13_q;
+        9'h029: selected = group12_q;
+        9'h02a: selected = group13_q;
+        9'h02b: selected = group14_q;
         default: ;
       endcase
       if (high_valid_q && ar_wide_q && ar_addr_q[2] && high_word_q == ar_addr_q[15:3]) begin
@@ -458,6 +461,7 @@ module rnic_csr
           group0_q[38] <= events_q.eq_overrun;
           group0_q[48] <= events_q.srq_limit;
           group0_q[49] <= events_q.last_wqe;
+          group0_q[50] <= events_q.cq_fatal;
         end
         4'h8: begin
           group0_q[47:0] <= reg_q.mac_addr.addr;
@@ -909,68 +913,87 @@ module rnic_csr
       group12_q <= '0;
       case (ar_addr_q[6:3])
         4'h0: begin
-          group12_q[63:0] <= hw2reg_i.rx_prio_pause[0].count;
+          group12_q[63:0] <= hw2reg_i.cq_cache_hit.count;
         end
         4'h1: begin
-          group12_q[63:0] <= hw2reg_i.rx_prio_pause[1].count;
+          group12_q[63:0] <= hw2reg_i.cq_cache_miss.count;
         end
         4'h2: begin
-          group12_q[63:0] <= hw2reg_i.rx_prio_pause[2].count;
+          group12_q[63:0] <= hw2reg_i.cq_cache_evict.count;
         end
         4'h3: begin
-          group12_q[63:0] <= hw2reg_i.rx_prio_pause[3].count;
+          group12_q[63:0] <= hw2reg_i.cq_cache_writeback.count;
         end
         4'h4: begin
-          group12_q[63:0] <= hw2reg_i.rx_prio_pause[4].count;
-        end
-        4'h5: begin
-          group12_q[63:0] <= hw2reg_i.rx_prio_pause[5].count;
-        end
-        4'h6: begin
-          group12_q[63:0] <= hw2reg_i.rx_prio_pause[6].count;
-        end
-        4'h7: begin
-          group12_q[63:0] <= hw2reg_i.rx_prio_pause[7].count;
-        end
-        4'h8: begin
-          group12_q[63:0] <= hw2reg_i.tx_prio_pause[0].count;
-        end
-        4'h9: begin
-          group12_q[63:0] <= hw2reg_i.tx_prio_pause[1].count;
-        end
-        4'ha: begin
-          group12_q[63:0] <= hw2reg_i.tx_prio_pause[2].count;
-        end
-        4'hb: begin
-          group12_q[63:0] <= hw2reg_i.tx_prio_pause[3].count;
-        end
-        4'hc: begin
-          group12_q[63:0] <= hw2reg_i.tx_prio_pause[4].count;
-        end
-        4'hd: begin
-          group12_q[63:0] <= hw2reg_i.tx_prio_pause[5].count;
-        end
-        4'he: begin
-          group12_q[63:0] <= hw2reg_i.tx_prio_pause[6].count;
-        end
-        4'hf: begin
-          group12_q[63:0] <= hw2reg_i.tx_prio_pause[7].count;
+          group12_q[63:0] <= hw2reg_i.cq_cache_stall.count;
         end
         default: ;
       endcase
       group13_q <= '0;
       case (ar_addr_q[6:3])
         4'h0: begin
-          group13_q[63:0] <= hw2reg_i.tx_pause_storm_warning_events.count;
+          group13_q[63:0] <= hw2reg_i.rx_prio_pause[0].count;
         end
         4'h1: begin
-          group13_q[63:0] <= hw2reg_i.tx_pause_storm_error_events.count;
+          group13_q[63:0] <= hw2reg_i.rx_prio_pause[1].count;
         end
         4'h2: begin
-          group13_q[63:0] <= hw2reg_i.rx_pause_storm_events.count;
+          group13_q[63:0] <= hw2reg_i.rx_prio_pause[2].count;
         end
         4'h3: begin
-          group13_q[63:0] <= hw2reg_i.stall_tx_pause.count;
+          group13_q[63:0] <= hw2reg_i.rx_prio_pause[3].count;
+        end
+        4'h4: begin
+          group13_q[63:0] <= hw2reg_i.rx_prio_pause[4].count;
+        end
+        4'h5: begin
+          group13_q[63:0] <= hw2reg_i.rx_prio_pause[5].count;
+        end
+        4'h6: begin
+          group13_q[63:0] <= hw2reg_i.rx_prio_pause[6].count;
+        end
+        4'h7: begin
+          group13_q[63:0] <= hw2reg_i.rx_prio_pause[7].count;
+        end
+        4'h8: begin
+          group13_q[63:0] <= hw2reg_i.tx_prio_pause[0].count;
+        end
+        4'h9: begin
+          group13_q[63:0] <= hw2reg_i.tx_prio_pause[1].count;
+        end
+        4'ha: begin
+          group13_q[63:0] <= hw2reg_i.tx_prio_pause[2].count;
+        end
+        4'hb: begin
+          group13_q[63:0] <= hw2reg_i.tx_prio_pause[3].count;
+        end
+        4'hc: begin
+          group13_q[63:0] <= hw2reg_i.tx_prio_pause[4].count;
+        end
+        4'hd: begin
+          group13_q[63:0] <= hw2reg_i.tx_prio_pause[5].count;
+        end
+        4'he: begin
+          group13_q[63:0] <= hw2reg_i.tx_prio_pause[6].count;
+        end
+        4'hf: begin
+          group13_q[63:0] <= hw2reg_i.tx_prio_pause[7].count;
+        end
+        default: ;
+      endcase
+      group14_q <= '0;
+      case (ar_addr_q[6:3])
+        4'h0: begin
+          group14_q[63:0] <= hw2reg_i.tx_pause_storm_warning_events.count;
+        end
+        4'h1: begin
+          group14_q[63:0] <= hw2reg_i.tx_pause_storm_error_events.count;
+        end
+        4'h2: begin
+          group14_q[63:0] <= hw2reg_i.rx_pause_storm_events.count;
+        end
+        4'h3: begin
+          group14_q[63:0] <= hw2reg_i.stall_tx_pause.count;
         end
         default: ;
       endcase

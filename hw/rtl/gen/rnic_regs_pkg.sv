@@ -10,7 +10,7 @@
 package rnic_regs_pkg;
 
   // Hash over the register map and the layouts, as in register layout_hash.
-  localparam logic [31:0] LayoutHash = 32'h55f227b7;
+  localparam logic [31:0] LayoutHash = 32'he171a705;
 
   // ---- enums ----------------------------------------------------------------------------------
   // drop_reason: Verdict of the receive front end on one frame, in order of precedence: the first
@@ -206,6 +206,7 @@ package rnic_regs_pkg;
   // ctx_kind: Kinds of objects whose contexts live in host memory (set_ctx_mem).
   localparam logic [7:0] CtxKindMr = 8'd0;
   localparam logic [7:0] CtxKindQp = 8'd1;
+  localparam logic [7:0] CtxKindCq = 8'd2;
 
   // eqe_type: What an EQE tells. Completion events go to the EQ of the CQ, all others to EQ 0.
   localparam logic [7:0] EqeTypeCompletion  = 8'd1;
@@ -217,6 +218,7 @@ package rnic_regs_pkg;
   localparam logic [7:0] EqeTypeQpAccessErr = 8'd20;
   localparam logic [7:0] EqeTypeQpLastWqe   = 8'd21;
   localparam logic [7:0] EqeTypeSqDrained   = 8'd22;
+  localparam logic [7:0] EqeTypeCqFatal     = 8'd23;
 
   // aeth_nak: AETH syndromes of this NIC (IBTA 9.7.5.2.8).
   localparam logic [7:0] AethNakAck       = 8'd31;
@@ -233,7 +235,7 @@ package rnic_regs_pkg;
   localparam logic [16:0] CsrVersionOffset = 17'h00004;
   localparam logic [31:0] CsrVersionReset = 32'h1;
   localparam logic [16:0] CsrLayoutHashOffset = 17'h00008;
-  localparam logic [31:0] CsrLayoutHashReset = 32'h55f227b7;
+  localparam logic [31:0] CsrLayoutHashReset = 32'he171a705;
   localparam logic [16:0] CsrCaps0Offset = 17'h00010;
   localparam logic [16:0] CsrCaps1Offset = 17'h00014;
   localparam logic [16:0] CsrClockOffset = 17'h00018;
@@ -344,6 +346,11 @@ package rnic_regs_pkg;
   localparam logic [16:0] CsrQpCacheEvictOffset = 17'h01450;
   localparam logic [16:0] CsrQpCacheWritebackOffset = 17'h01458;
   localparam logic [16:0] CsrQpCacheStallOffset = 17'h01460;
+  localparam logic [16:0] CsrCqCacheHitOffset = 17'h01480;
+  localparam logic [16:0] CsrCqCacheMissOffset = 17'h01488;
+  localparam logic [16:0] CsrCqCacheEvictOffset = 17'h01490;
+  localparam logic [16:0] CsrCqCacheWritebackOffset = 17'h01498;
+  localparam logic [16:0] CsrCqCacheStallOffset = 17'h014a0;
   localparam logic [16:0] CsrRxPrioPauseOffset = 17'h01500;
   localparam int unsigned CsrRxPrioPauseCount = 8;
   localparam logic [16:0] CsrTxPrioPauseOffset = 17'h01540;
@@ -863,6 +870,7 @@ package rnic_regs_pkg;
     logic ready;
   } csr_hw2reg_status_t;
   typedef struct packed {
+    logic cq_fatal;
     logic last_wqe;
     logic srq_limit;
     logic eq_overrun;
@@ -1108,6 +1116,21 @@ package rnic_regs_pkg;
   } csr_hw2reg_qp_cache_stall_t;
   typedef struct packed {
     logic [63:0] count;
+  } csr_hw2reg_cq_cache_hit_t;
+  typedef struct packed {
+    logic [63:0] count;
+  } csr_hw2reg_cq_cache_miss_t;
+  typedef struct packed {
+    logic [63:0] count;
+  } csr_hw2reg_cq_cache_evict_t;
+  typedef struct packed {
+    logic [63:0] count;
+  } csr_hw2reg_cq_cache_writeback_t;
+  typedef struct packed {
+    logic [63:0] count;
+  } csr_hw2reg_cq_cache_stall_t;
+  typedef struct packed {
+    logic [63:0] count;
   } csr_hw2reg_rx_prio_pause_t;
   typedef struct packed {
     logic [63:0] count;
@@ -1204,6 +1227,11 @@ package rnic_regs_pkg;
     csr_hw2reg_qp_cache_evict_t                qp_cache_evict;
     csr_hw2reg_qp_cache_writeback_t            qp_cache_writeback;
     csr_hw2reg_qp_cache_stall_t                qp_cache_stall;
+    csr_hw2reg_cq_cache_hit_t                  cq_cache_hit;
+    csr_hw2reg_cq_cache_miss_t                 cq_cache_miss;
+    csr_hw2reg_cq_cache_evict_t                cq_cache_evict;
+    csr_hw2reg_cq_cache_writeback_t            cq_cache_writeback;
+    csr_hw2reg_cq_cache_stall_t                cq_cache_stall;
     csr_hw2reg_rx_prio_pause_t [7:0]           rx_prio_pause;
     csr_hw2reg_tx_prio_pause_t [7:0]           tx_prio_pause;
     csr_hw2reg_tx_pause_storm_warning_events_t tx_pause_storm_warning_events;

@@ -94,6 +94,7 @@ module cmd_proc
   input  logic                 mr_cmd_rsp_err_i,
   output ctx_mem_t             mr_mem_o,
   output ctx_mem_t             qp_mem_o,
+  output ctx_mem_t             cq_mem_o,
   // AH table
   output logic                 ah_cmd_valid_o,
   output logic                 ah_cmd_we_o,
@@ -118,7 +119,8 @@ module cmd_proc
   output logic [7:0]           cq_cmd_eqn_o,
   output cq_mod_t              cq_cmd_mod_o,
   input  logic                 cq_cmd_rsp_valid_i,
-  input  cq_ctx_t              cq_cmd_rsp_i,
+  input  logic                 cq_cmd_rsp_err_i,
+  input  cq_ctx_t              cq_cmd_rsp_i,   // stays until the next command
   // EQ writer
   output logic                 eq_cmd_valid_o,
   input  logic                 eq_cmd_ready_i,
@@ -179,7 +181,7 @@ module cmd_proc
     StIdle,
     StCmdAr, StCmdR, StParse, StDispatch,
     StMrRead, StMrCheck, StMrWrite, StMrDone, StCtxMem,
-    StCqRead, StCqCheck, StCqEq, StCqEqRsp, StCqWrite,
+    StCqRead, StCqCheck, StCqEq, StCqEqRsp, StCqWrite, StCqDone,
     StEqRead, StEqCheck, StEqWrite,
     StAhRead, StAhCheck, StAhWrite,
     StSrqRead, StSrqCheck, StSrqWrite,
@@ -233,7 +235,7 @@ module cmd_proc
   logic        bad_dest_q, bad_send_q, bad_recv_q;
   mr_t         mr_q;
   ctx_mem_t    ctx_mem_q;
-  logic        bad_ctx_addr_q, bad_ctx_num_q, ctx_is_qp;
+  logic        bad_ctx_addr_q, bad_ctx_num_q, ctx_on;
   logic        bad_key_q, bad_len_q, bad_access_q;
   ah_t         ah_q;
   logic        gsi_valid_q;
@@ -488,7 +490,7 @@ module cmd_proc
       BodyCaps: begin
         d = '0;
         d.num_qp = 32'd1 << QpnW;
-        d.num_cq = NumCq;
+        d.num_cq = 32'd1 << CqIdxW;
         d.num_mr = 32'd1 << LogMaxMr;
         d.num_ah = NumAh;
         d.first_qpn = 32'(FirstQpn);
@@ -591,13 +593,14 @@ module cmd_proc
     return bits[n*DataW+:DataW];
   endfunction
 
-  // ---- users of CQs: QPs that name a CQ; set to zero when a CQ is created -----------------------
+  // ---- users of CQs: QPs that name a CQ, twice each; set to zero when a CQ is created ------------
   localparam int unsigned UseW = QpnW + 1;
-  logic [UseW-1:0] users[NumCq];
   logic [UseW-1:0] users_rd;
   cq_idx_t         users_idx;
-  logic            users_inc;
+  logic            use_step, users_we;
+  logic            use_q;      // read, now to be written
 
+  assign use_step = state_q == StUseSend || state_q == StUseRecv;
   always_comb begin
     unique case (state_q)
       StUseSend: users_idx = attr_q.send_cqn;
@@ -605,13 +608,13 @@ module cmd_proc
       default: users_idx = object_q[CqIdxW-1:0];
     endcase
   end
-  assign users_rd = users[users_idx];
-  assign users_inc = is_create;
-  always_ff @(posedge clk_i) begin
-    if (state_q == StUseSend || state_q == StUseRecv)
-      users[users_idx] <= users_inc ? users_rd + 1'b1 : users_rd - 1'b1;
-    else if (state_q == StCqWrite && is_create) users[users_idx] <= '0;
-  end
+  assign users_we = (use_step && use_q) || (state_q == StCqWrite && is_create);
+  rnic_ram #(.Width(UseW), .Depth(1 << CqIdxW)) u_users (
+    .clk_i, .we_i(users_we), .waddr_i(users_idx),
+    .wdata_i(!use_step ? '0 : is_create ? users_rd + 1'b1 : users_rd - 1'b1),
+    .re_i(state_q == StCqRead || (use_step && !use_q)), .raddr_i(users_idx), .rdata_o(users_rd)
+  );
+  always_ff @(posedge clk_i) use_q <= use_step && !use_q;
 
   // ---- users of EQs: CQs that name one; set to zero when an EQ is created -----------------------
   logic [CqIdxW:0] eq_users[NumEq];
@@ -621,10 +624,10 @@ module cmd_proc
 
   always_comb begin
     eq_users_idx = object_q[EqIdxW-1:0];
-    if (state_q == StCqWrite) eq_users_idx = cq_eqn_q[EqIdxW-1:0];
+    if (state_q == StCqDone) eq_users_idx = cq_eqn_q[EqIdxW-1:0];
   end
   assign eq_users_rd = eq_users[eq_users_idx];
-  assign eq_users_step = state_q == StCqWrite && cq_cmd_ready_i && !is_modify_cq && cq_eqn_q != NoEq;
+  assign eq_users_step = state_q == StCqDone && cq_cmd_rsp_valid_i && !cq_cmd_rsp_err_i && !is_modify_cq && cq_eqn_q != NoEq;
   always_ff @(posedge clk_i) begin
     if (eq_users_step) eq_users[eq_users_idx] <= is_create ? eq_users_rd + 1'b1 : eq_users_rd - 1'b1;
     else if (state_q == StEqWrite && is_create) eq_users[eq_users_idx] <= '0;
@@ -688,6 +691,7 @@ module cmd_proc
       raw_rx_q <= 1'b0;
       mr_mem_o <= '0;
       qp_mem_o <= '0;
+      cq_mem_o <= '0;
       qp_pin_q <= 1'b0;
       qp_forget_q <= 1'b0;
     end else begin
@@ -753,8 +757,8 @@ module cmd_proc
           bad_srqn_q <= qc.has_srq && 32'(qc.srqn) >= NumSrq;
           bad_dest_q <= qc.qp_type inside {rnic_regs_pkg::QpTypeRc, rnic_regs_pkg::QpTypeUc} &&
                         (qc.dest_qpn < 24'd2 || qc.dest_qpn == 24'hffffff || |qc.rsvd_2);
-          bad_send_q <= 32'(qc.send_cqn) >= NumCq || |qc.rsvd_5;
-          bad_recv_q <= 32'(qc.recv_cqn) >= NumCq || |qc.rsvd_6;
+          bad_send_q <= !cq_mem_o.on || qc.send_cqn >> cq_mem_o.log_num != 0 || |qc.rsvd_5;
+          bad_recv_q <= !cq_mem_o.on || qc.recv_cqn >> cq_mem_o.log_num != 0 || |qc.rsvd_6;
           mr_q <= '{exists: 1'b1, valid: 1'b1, mw: 1'b0, qpn: '0, parent: '0, mw_bind: mc.mw_bind,
                     remote_inv: mc.remote_inv, variant: mc.key[7:0], pd: mc.pd,
                     local_write: mc.local_write,
@@ -773,7 +777,11 @@ module cmd_proc
           end
           ctx_mem_q <= '{on: 1'b1, base: xc.addr[63:6], log_num: xc.log_num[4:0]};
           bad_ctx_addr_q <= |xc.addr[11:0];
-          bad_ctx_num_q <= 32'(xc.log_num) > (h.object == 32'(rnic_regs_pkg::CtxKindQp) ? QpnW : LogMaxMr);
+          unique case (h.object)
+            32'(rnic_regs_pkg::CtxKindQp): bad_ctx_num_q <= 32'(xc.log_num) > QpnW;
+            32'(rnic_regs_pkg::CtxKindCq): bad_ctx_num_q <= 32'(xc.log_num) > CqIdxW;
+            default: bad_ctx_num_q <= 32'(xc.log_num) > LogMaxMr;
+          endcase
           bad_key_q <= 32'(mc.key[31:8]) != h.object;
           bad_len_q <= mc.length == 0 || mc.length > (64'd1 << 48) ||
                        mc.va > ~mc.length || mc.iova > ~mc.length;
@@ -813,7 +821,7 @@ module cmd_proc
               answer(rnic_regs_pkg::CmdStatusOk, rnic_regs_pkg::CmdSyndromeNone);
             end
             rnic_regs_pkg::CmdOpcodeSetCtxMem:
-              if (object_q inside {32'(rnic_regs_pkg::CtxKindMr), 32'(rnic_regs_pkg::CtxKindQp)}) state_q <= StCtxMem;
+              if (object_q inside {32'(rnic_regs_pkg::CtxKindMr), 32'(rnic_regs_pkg::CtxKindQp), 32'(rnic_regs_pkg::CtxKindCq)}) state_q <= StCtxMem;
               else answer(rnic_regs_pkg::CmdStatusBadIndex, rnic_regs_pkg::CmdSyndromeNone);
             rnic_regs_pkg::CmdOpcodeCreateMr, rnic_regs_pkg::CmdOpcodeQueryMr,
             rnic_regs_pkg::CmdOpcodeDestroyMr, rnic_regs_pkg::CmdOpcodeCreateMw,
@@ -826,7 +834,7 @@ module cmd_proc
               else answer(rnic_regs_pkg::CmdStatusBadIndex, rnic_regs_pkg::CmdSyndromeNone);
             rnic_regs_pkg::CmdOpcodeCreateCq, rnic_regs_pkg::CmdOpcodeQueryCq,
             rnic_regs_pkg::CmdOpcodeDestroyCq, rnic_regs_pkg::CmdOpcodeModifyCq:
-              if (object_q < NumCq) state_q <= StCqRead;
+              if (cq_mem_o.on && object_q >> cq_mem_o.log_num == 0) state_q <= StCqRead;
               else answer(rnic_regs_pkg::CmdStatusBadIndex, rnic_regs_pkg::CmdSyndromeNone);
             rnic_regs_pkg::CmdOpcodeCreateEq, rnic_regs_pkg::CmdOpcodeQueryEq,
             rnic_regs_pkg::CmdOpcodeDestroyEq:
@@ -845,15 +853,18 @@ module cmd_proc
         end
         // -- memory for contexts
         StCtxMem: begin
-          if (ctx_is_qp ? qp_mem_o.on : mr_mem_o.on)
+          if (ctx_on)
             answer(rnic_regs_pkg::CmdStatusExists, rnic_regs_pkg::CmdSyndromeNone);
           else if (bad_ctx_addr_q)
             answer(rnic_regs_pkg::CmdStatusBadParam, rnic_regs_pkg::CmdSyndromeCtxAddr);
           else if (bad_ctx_num_q)
             answer(rnic_regs_pkg::CmdStatusBadParam, rnic_regs_pkg::CmdSyndromeCtxNum);
           else begin
-            if (ctx_is_qp) qp_mem_o <= ctx_mem_q;
-            else mr_mem_o <= ctx_mem_q;
+            unique case (object_q)
+              32'(rnic_regs_pkg::CtxKindQp): qp_mem_o <= ctx_mem_q;
+              32'(rnic_regs_pkg::CtxKindCq): cq_mem_o <= ctx_mem_q;
+              default: mr_mem_o <= ctx_mem_q;
+            endcase
             answer(rnic_regs_pkg::CmdStatusOk, rnic_regs_pkg::CmdSyndromeNone);
           end
         end
@@ -911,7 +922,10 @@ module cmd_proc
         // -- completion queues
         StCqRead: if (cq_cmd_ready_i) state_q <= StCqCheck;
         StCqCheck: if (cq_cmd_rsp_valid_i) begin
-          if (is_create) begin
+          if (cq_cmd_rsp_err_i) begin
+            ev_error_o <= 1'b1;
+            answer(rnic_regs_pkg::CmdStatusExecError, rnic_regs_pkg::CmdSyndromeNone);
+          end else if (is_create) begin
             if (cq_cmd_rsp_i.exists)
               answer(rnic_regs_pkg::CmdStatusExists, rnic_regs_pkg::CmdSyndromeNone);
             else if (bad_cq_addr_q)
@@ -945,8 +959,10 @@ module cmd_proc
           if (eq_cmd_rsp_i.exists) state_q <= StCqWrite;
           else answer(rnic_regs_pkg::CmdStatusBadParam, rnic_regs_pkg::CmdSyndromeCqEqn);
         end
-        StCqWrite: if (cq_cmd_ready_i) begin
-          answer(rnic_regs_pkg::CmdStatusOk, rnic_regs_pkg::CmdSyndromeNone);
+        StCqWrite: if (cq_cmd_ready_i) state_q <= StCqDone;
+        StCqDone: if (cq_cmd_rsp_valid_i) begin
+          ev_error_o <= cq_cmd_rsp_err_i;
+          answer(cq_cmd_rsp_err_i ? rnic_regs_pkg::CmdStatusExecError : rnic_regs_pkg::CmdStatusOk, rnic_regs_pkg::CmdSyndromeNone);
           if (is_destroy) drain(StRspLoad);
         end
         // -- event queues
@@ -1127,7 +1143,10 @@ module cmd_proc
         StQpCqSend: if (cq_cmd_ready_i) state_q <= StQpCqSendRsp;
         StQpCqRecv: if (cq_cmd_ready_i) state_q <= StQpCqRecvRsp;
         StQpCqSendRsp, StQpCqRecvRsp: if (cq_cmd_rsp_valid_i) begin
-          if (!cq_cmd_rsp_i.exists) begin
+          if (cq_cmd_rsp_err_i) begin
+            ev_error_o <= 1'b1;
+            answer(rnic_regs_pkg::CmdStatusExecError, rnic_regs_pkg::CmdSyndromeNone);
+          end else if (!cq_cmd_rsp_i.exists) begin
             answer(rnic_regs_pkg::CmdStatusBadParam, state_q == StQpCqSendRsp ?
                    rnic_regs_pkg::CmdSyndromeSendCqn : rnic_regs_pkg::CmdSyndromeRecvCqn);
           end else if (state_q == StQpCqSendRsp) begin
@@ -1136,8 +1155,8 @@ module cmd_proc
             state_q <= StUseSend;
           end
         end
-        StUseSend: state_q <= StUseRecv;
-        StUseRecv: state_q <= StUseSrq;
+        StUseSend: if (use_q) state_q <= StUseRecv;
+        StUseRecv: if (use_q) state_q <= StUseSrq;
         StUseSrq: begin
           if (is_create) begin
             adm_rsp_q <= 1'b1;
@@ -1276,7 +1295,13 @@ module cmd_proc
   assign qp_cmd_valid_o = state_q == StQpRead || state_q == StQpWrite;
   assign qp_cmd_op_o = state_q == StQpRead ? QpCmdRead : qp_wr_state_q ? QpCmdState : QpCmdWrite;
   assign qp_cmd_idx_o = qpl_rsp_slot_i;
-  assign ctx_is_qp = object_q == 32'(rnic_regs_pkg::CtxKindQp);
+  always_comb begin
+    unique case (object_q)
+      32'(rnic_regs_pkg::CtxKindQp): ctx_on = qp_mem_o.on;
+      32'(rnic_regs_pkg::CtxKindCq): ctx_on = cq_mem_o.on;
+      default: ctx_on = mr_mem_o.on;
+    endcase
+  end
   assign qpl_req_valid_o = state_q == StQpLook;
   assign qpl_req_qpn_o = object_q[23:0];
   assign qpl_req_create_o = is_create;

@@ -6,6 +6,13 @@
 // Every event input may pulse in every cycle. Everything is registered once: a register shows an
 // event one cycle after its pulse. Meaning of each counter: hw/regs/csr.yaml.
 
+`define RNIC_COUNT_CACHE(NAME, EV) \
+      if (EV.hit) q.NAME``_hit.count <= q.NAME``_hit.count + 64'd1; \
+      if (EV.miss) q.NAME``_miss.count <= q.NAME``_miss.count + 64'd1; \
+      if (EV.evict) q.NAME``_evict.count <= q.NAME``_evict.count + 64'd1; \
+      if (EV.writeback) q.NAME``_writeback.count <= q.NAME``_writeback.count + 64'd1; \
+      if (EV.stall) q.NAME``_stall.count <= q.NAME``_stall.count + 64'd1;
+
 module rnic_counters
   import rnic_pkg::*;
 #(
@@ -95,6 +102,8 @@ module rnic_counters
   input  logic [4:0]                 ev_axi_wr_err_i,
   input  ctx_ev_t                    ev_mr_i,
   input  ctx_ev_t                    ev_qp_i,
+  input  ctx_ev_t                    ev_cq_i,
+  input  logic                       ev_cq_fatal_i,
   output rnic_regs_pkg::csr_hw2reg_t hw2reg_o
 );
 
@@ -110,6 +119,10 @@ module rnic_counters
   function automatic logic [63:0] ones(input logic [3:0] v, input logic more = 1'b0);
     return (64'(v[0]) + 64'(v[1])) + (64'(v[2]) + 64'(v[3])) + 64'(more);
   endfunction
+
+  logic [1:0] ctx_rd_err, ctx_wr_err;
+  assign ctx_rd_err = 2'(ev_mr_i.rd_err) + 2'(ev_qp_i.rd_err) + 2'(ev_cq_i.rd_err);
+  assign ctx_wr_err = 2'(ev_mr_i.wr_err) + 2'(ev_qp_i.wr_err) + 2'(ev_cq_i.wr_err);
 
   logic accepted, capture;
   assign accepted = verdict_i.reason == rnic_regs_pkg::DropReasonNone;
@@ -137,9 +150,10 @@ module rnic_counters
       if (time_read_i) q.cycles.count <= time_i;  // not in every cycle: nothing moves while idle
 
       q.events.cq_overrun <= ev_cq_overrun_i;
-      q.events.axi_read_error <= |ev_axi_rd_err_i || ev_mr_i.rd_err || ev_qp_i.rd_err;
-      q.events.axi_write_error <= |ev_axi_wr_err_i || ev_mr_i.wr_err || ev_qp_i.wr_err;
+      q.events.axi_read_error <= |ev_axi_rd_err_i || ctx_rd_err != 0;
+      q.events.axi_write_error <= |ev_axi_wr_err_i || ctx_wr_err != 0;
       q.events.qp_fatal <= ev_qp_fatal_i;
+      q.events.cq_fatal <= ev_cq_fatal_i;
       q.events.bad_doorbell <= |ev_bad_db_i || |ev_bad_qpn_i;
       q.events.cmd_error <= ev_cmd_error_i;
       q.events.eq_overrun <= ev_eqe_lost_i;
@@ -237,16 +251,9 @@ module rnic_counters
       if (ev_dup_rsp_i) q.rx_dup_responses.count <= q.rx_dup_responses.count + 64'd1;
       if (ev_ghost_rsp_i) q.rx_ghost_responses.count <= q.rx_ghost_responses.count + 64'd1;
 
-      if (ev_mr_i.hit) q.mr_cache_hit.count <= q.mr_cache_hit.count + 64'd1;
-      if (ev_mr_i.miss) q.mr_cache_miss.count <= q.mr_cache_miss.count + 64'd1;
-      if (ev_mr_i.evict) q.mr_cache_evict.count <= q.mr_cache_evict.count + 64'd1;
-      if (ev_mr_i.writeback) q.mr_cache_writeback.count <= q.mr_cache_writeback.count + 64'd1;
-      if (ev_mr_i.stall) q.mr_cache_stall.count <= q.mr_cache_stall.count + 64'd1;
-      if (ev_qp_i.hit) q.qp_cache_hit.count <= q.qp_cache_hit.count + 64'd1;
-      if (ev_qp_i.miss) q.qp_cache_miss.count <= q.qp_cache_miss.count + 64'd1;
-      if (ev_qp_i.evict) q.qp_cache_evict.count <= q.qp_cache_evict.count + 64'd1;
-      if (ev_qp_i.writeback) q.qp_cache_writeback.count <= q.qp_cache_writeback.count + 64'd1;
-      if (ev_qp_i.stall) q.qp_cache_stall.count <= q.qp_cache_stall.count + 64'd1;
+      `RNIC_COUNT_CACHE(mr_cache, ev_mr_i)
+      `RNIC_COUNT_CACHE(qp_cache, ev_qp_i)
+      `RNIC_COUNT_CACHE(cq_cache, ev_cq_i)
       for (int i = 0; i < 8; i++) begin
         if (ev_rx_pause_i[i]) q.rx_prio_pause[i].count <= q.rx_prio_pause[i].count + 64'd1;
         if (ev_tx_pause_i[i]) q.tx_prio_pause[i].count <= q.tx_prio_pause[i].count + 64'd1;
@@ -268,10 +275,10 @@ module rnic_counters
       if (ev_cmd_i) q.commands.count <= q.commands.count + 64'd1;
       if (ev_bad_db_i != 0 || ev_bad_qpn_i != 0) q.bad_doorbells.count <= q.bad_doorbells.count +
                                   (ones(ev_bad_db_i[3:0]) + 64'(ev_bad_db_i[4]) + 64'(ev_bad_qpn_i));
-      if (ev_axi_rd_err_i != 0 || ev_mr_i.rd_err || ev_qp_i.rd_err)
-        q.axi_read_errors.count <= q.axi_read_errors.count + ones(ev_axi_rd_err_i[3:0], ev_axi_rd_err_i[4]) + 64'(ev_mr_i.rd_err) + 64'(ev_qp_i.rd_err);
-      if (ev_axi_wr_err_i != 0 || ev_mr_i.wr_err || ev_qp_i.wr_err)
-        q.axi_write_errors.count <= q.axi_write_errors.count + ones(ev_axi_wr_err_i[3:0], ev_axi_wr_err_i[4]) + 64'(ev_mr_i.wr_err) + 64'(ev_qp_i.wr_err);
+      if (ev_axi_rd_err_i != 0 || ctx_rd_err != 0)
+        q.axi_read_errors.count <= q.axi_read_errors.count + ones(ev_axi_rd_err_i[3:0], ev_axi_rd_err_i[4]) + 64'(ctx_rd_err);
+      if (ev_axi_wr_err_i != 0 || ctx_wr_err != 0)
+        q.axi_write_errors.count <= q.axi_write_errors.count + ones(ev_axi_wr_err_i[3:0], ev_axi_wr_err_i[4]) + 64'(ctx_wr_err);
     end
   end
 

@@ -6,7 +6,7 @@
 // mem_on_i, read as zero: "no such object". The memory has to be zero before it is handed over.
 //
 // Read ports: one look-up at a time per port; answers of a port in order; a port that misses does not stop the others.
-// Prefetch: a hint, dropped when there is no room at once.
+// Prefetch: a hint, dropped when there is no room at once or somebody asks (pf_done_o = 0; it may be given again).
 // Owner: the one port that changes entries. A look-up with own_pin_i puts a pin (there are two) into the entry: it stays until
 // own_release_i, and may be written meanwhile (own_we_i, any number of times). Readers see a write in the next cycle. An owner that
 // holds a pin may ask for one more entry, so there have to be two ways.
@@ -44,6 +44,7 @@ module ctx_cache #(
   output logic [EntryW-1:0]                 rsp_o,
   input  logic                              pf_valid_i,
   input  logic [IdxW-1:0]                   pf_idx_i,
+  output logic                              pf_done_o,      // taken up, or not needed
   // owner
   input  logic                              own_valid_i,
   output logic                              own_ready_o,
@@ -246,6 +247,7 @@ module ctx_cache #(
   end
   assign can = |able && fill_room && !blocked && !fill_done && !own_write;
   assign alloc = lookup && !answer_zero && !found && can;
+  assign pf_done_o = is_pf && (answer_zero || found || can);
   assign wb_push = alloc && lines[victim].valid && lines[victim].dirty;
   assign way = found ? hit_way : victim;
 

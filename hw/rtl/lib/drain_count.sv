@@ -4,9 +4,11 @@
 //
 // At the rise of drain_i, or as soon afterwards as hold_i is 0, it remembers how much has begun; done_o is 1 when
 // that much has ended, until drain_i falls, however much begins and ends meanwhile. hold_i is 1 while the block has taken
-// something that does not count yet. At most 2^15 may be on their way.
+// something that does not count yet. At most 2^(CntW-1) may be on their way.
 
-module drain_count (
+module drain_count #(
+  parameter int unsigned CntW = 16
+) (
   input  logic       clk_i,
   input  logic       rst_ni,
   input  logic       begin_i,
@@ -17,7 +19,7 @@ module drain_count (
   output logic       empty_o   // nothing is on its way
 );
 
-  logic [15:0] begun_q, ended_q, target_q;
+  logic [CntW-1:0] begun_q, ended_q, target_q;
   logic snap_q, done_q;
 
   always_ff @(posedge clk_i) begin
@@ -28,8 +30,8 @@ module drain_count (
       snap_q <= 1'b0;
       done_q <= 1'b0;
     end else begin
-      if (begin_i) begun_q <= begun_q + 16'd1;
-      ended_q <= ended_q + 16'(ended_i);
+      if (begin_i) begun_q <= begun_q + 1'b1;
+      ended_q <= ended_q + CntW'(ended_i);
       if (!drain_i) begin
         snap_q <= 1'b0;
         done_q <= 1'b0;

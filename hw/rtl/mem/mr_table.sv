@@ -111,11 +111,13 @@ module mr_table
   logic cache_idle, pf_valid;
   mr_idx_t pf_idx;
 
+  // verilator lint_off PINCONNECTEMPTY
+  // hints that are dropped are not given again
   ctx_cache #(.DataW(DataW), .EntryW($bits(mr_ctx_t)), .IdxW($bits(mr_idx_t)), .LogSets(LogSets), .LogWays(LogWays),
               .NumPorts(NumPorts)) u_cache (
     .clk_i, .rst_ni, .mem_on_i(mem_i.on), .mem_base_i(mem_i.base), .mem_log_num_i(mem_i.log_num),
     .req_valid_i, .req_ready_o, .req_idx_i, .rsp_valid_o, .rsp_o(rsp),
-    .pf_valid_i(pf_valid), .pf_idx_i(pf_idx),
+    .pf_valid_i(pf_valid), .pf_idx_i(pf_idx), .pf_done_o(),
     .own_valid_i(own_valid), .own_ready_o(own_ready), .own_idx_i(own_idx), .own_pin_i(own_pin), .own_done_o(own_done),
     .own_ok_o(own_ok), .own_we_i(own_we), .own_we_ready_o(own_we_ready), .own_we_pin_i(own_we_pin), .own_entry_i(own_entry),
     .own_release_i(own_release),
@@ -125,6 +127,7 @@ module mr_table
     .ev_hit_o(ev_o.hit), .ev_miss_o(ev_o.miss), .ev_evict_o(ev_o.evict), .ev_writeback_o(ev_o.writeback),
     .ev_stall_o(ev_o.stall), .ev_rd_err_o(ev_o.rd_err), .ev_wr_err_o(ev_o.wr_err), .idle_o(cache_idle)
   );
+  // verilator lint_on PINCONNECTEMPTY
   for (genvar p = 0; p < int'(NumPorts); p++) begin : gen_port
     assign rsp_o[p] = rsp.mr;
   end

@@ -10,7 +10,9 @@ package rnic_pkg;
 `define RNIC_NUM_QP 256
 `endif
   localparam int unsigned NumQp = `RNIC_NUM_QP;  // slots: QPs with their state on chip; a power of two
-  localparam int unsigned NumCq = 256;
+  localparam int unsigned CqIdxW = 16;           // CQNs are below 2^CqIdxW; host memory is the limit
+  localparam int unsigned CqLogSets = 6;         // of the cache of CQs
+  localparam int unsigned CqLogWays = 2;
   localparam int unsigned LogMaxMr = 24;         // all that a key can name; host memory is the limit
   localparam int unsigned MrLogSets = 8;         // of the cache of memory regions
   localparam int unsigned MrLogWays = 2;
@@ -20,7 +22,6 @@ package rnic_pkg;
   localparam int unsigned QpIdxW = $clog2(NumQp);
   localparam int unsigned QpLogWays = 2;         // of the QP cache; at least 2: a received packet waits for a slot beside the pin of a command
   localparam int unsigned QpnW = 16;             // QPNs are below 2^QpnW
-  localparam int unsigned CqIdxW = $clog2(NumCq);
   localparam int unsigned SrqIdxW = $clog2(NumSrq);
   localparam int unsigned EqIdxW = $clog2(NumEq);
   localparam int unsigned VecW = $clog2(NumVec);
@@ -63,7 +64,8 @@ package rnic_pkg;
     RdIdRq = 4'd3,
     RdIdAtomic = 4'd4,
     RdIdMr = 4'd5,
-    RdIdQp = 4'd6
+    RdIdQp = 4'd6,
+    RdIdCq = 4'd7
   } rd_id_e;
   typedef enum logic [AxiIdW-1:0] {
     WrIdPayload = 4'd0,
@@ -72,10 +74,11 @@ package rnic_pkg;
     WrIdEqe = 4'd3,
     WrIdAtomic = 4'd4,
     WrIdMr = 4'd5,
-    WrIdQp = 4'd6
+    WrIdQp = 4'd6,
+    WrIdCq = 4'd7
   } wr_id_e;
-  localparam int unsigned NumRdClients = 7;
-  localparam int unsigned NumWrClients = 7;
+  localparam int unsigned NumRdClients = 8;
+  localparam int unsigned NumWrClients = 8;
 
   typedef logic [3:0] db_page_t;  // doorbell page
 
@@ -413,6 +416,18 @@ package rnic_pkg;
     eq_idx_t     eqn;
     cq_idx_t     cqn;
   } comp_ev_t;
+  // A CQE on its way to memory, and events behind it or by themselves (cq_events).
+  typedef struct packed {
+    logic        cqe;
+    logic        comp;        // completion event
+    logic        overrun;     // event: the CQ takes no more
+    logic        fatal;       // likewise: host memory refused its context
+    logic        last;        // event of a QP: last WQE reached, or send queue drained
+    logic        drained;
+    eq_idx_t     eqn;
+    cq_idx_t     cqn;
+    qpn_t        qpn;
+  } cq_flight_t;
   // Everything else: to EQ 0. Sources join at event_arb.
   typedef struct packed {
     logic [7:0]  ev_type;     // eqe_type
