@@ -223,6 +223,7 @@ module rnic_core
   ctx_ev_t                         ev_qp;
   qp_idx_t    qt_probe, rt_probe, rq_probe, pw_probe, rr_probe, req_probe, aq_probe, eg_probe;
   logic       qt_busy, qt_dirty, rt_busy, rq_busy, pw_busy, rr_busy, req_busy, aq_busy, eg_busy;
+  logic [NumQp-1:0] req_open;
   logic       qt_ctx_valid, qt_ctx_ready, qt_ctx_load, rt_ctx_valid, rt_ctx_ready, rt_ctx_load;
   logic       rq_ctx_valid, rq_ctx_ready, rq_ctx_load, rq_ctx_word, pw_ctx_load, pw_ctx_in, pw_ctx_out;
   logic       rr_ctx_valid, rr_ctx_ready, rr_ctx_load, rr_ctx_word, req_ctx_valid, req_ctx_ready, req_ctx_load, req_ctx_rsp_valid;
@@ -370,7 +371,7 @@ module rnic_core
     .read_responder_ctx_ready_i(rr_ctx_ready), .read_responder_ctx_load_o(rr_ctx_load), .read_responder_ctx_word_o(rr_ctx_word),
     .read_responder_ctx_qp_o(rr_ctx_qp), .read_responder_ctx_o(rr_ctx_in), .read_responder_ctx_i(rr_ctx_out),
     .read_responder_ctx_at_o(rr_ctx_at), .read_responder_ctx_value_o(rr_value_in), .read_responder_ctx_value_i(rr_value_out),
-    .requester_probe_qp_o(req_probe), .requester_busy_i(req_busy), .requester_ctx_valid_o(req_ctx_valid),
+    .requester_probe_qp_o(req_probe), .requester_busy_i(req_busy), .requester_open_i(req_open), .requester_ctx_valid_o(req_ctx_valid),
     .requester_ctx_ready_i(req_ctx_ready), .requester_ctx_load_o(req_ctx_load), .requester_ctx_what_o(req_ctx_what),
     .requester_ctx_qp_o(req_ctx_qp), .requester_ctx_qpn_o(req_ctx_qpn), .requester_ctx_at_o(req_ctx_at), .requester_ctx_o(req_ctx_in),
     .requester_ctx_flight_o(req_flight_in), .requester_ctx_entry_o(req_entry_in), .requester_ctx_rsp_valid_i(req_ctx_rsp_valid),
@@ -707,7 +708,7 @@ module rnic_core
   );
 
   requester #(.DataW(DataW), .ClkPs(ClkPs)) u_requester (
-    .probe_qp_i(req_probe), .busy_o(req_busy), .ctx_valid_i(req_ctx_valid), .ctx_ready_o(req_ctx_ready), .ctx_load_i(req_ctx_load),
+    .probe_qp_i(req_probe), .busy_o(req_busy), .open_o(req_open), .ctx_valid_i(req_ctx_valid), .ctx_ready_o(req_ctx_ready), .ctx_load_i(req_ctx_load),
     .ctx_what_i(req_ctx_what), .ctx_qp_i(req_ctx_qp), .ctx_at_i(req_ctx_at), .ctx_qpn_i(req_ctx_qpn), .ctx_i(req_ctx_in),
     .ctx_flight_i(req_flight_in), .ctx_entry_i(req_entry_in), .ctx_rsp_valid_o(req_ctx_rsp_valid), .ctx_o(req_ctx_out),
     .ctx_flight_o(req_flight_out), .ctx_entry_o(req_entry_out),

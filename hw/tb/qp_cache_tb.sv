@@ -36,6 +36,7 @@ module qp_cache_tb #(
   logic [1:0] pf_need = 2'b01;
   logic probe_valid, probe_busy = 0, probe_dirty = 0;
   logic [SlotW-1:0] probe_slot, mv_slot;
+  logic [Slots-1:0] dear = '0;
   logic mv_valid, mv_ready = 0, mv_common, mv_zero, fd_valid = 0, fd_ready, fd_err = 0, sd_valid = 0, sd_ready, sd_err = 0;
   logic [2:0] mv_save;
   logic [1:0] mv_fill;
@@ -49,6 +50,7 @@ module qp_cache_tb #(
     .rsp_valid_o(rsp_valid), .rsp_status_o(rsp_status), .rsp_slot_o(rsp_slot), .rel_valid_i(rel_valid), .rel_forget_i(rel_forget),
     .pf_valid_i(pf_valid), .pf_qpn_i(pf_qpn), .pf_need_i(pf_need),
     .probe_valid_o(probe_valid), .probe_slot_o(probe_slot), .probe_busy_i(probe_busy), .probe_dirty_i(probe_dirty),
+    .dear_i(dear),
     .mv_valid_o(mv_valid), .mv_ready_i(mv_ready), .mv_slot_o(mv_slot), .mv_save_o(mv_save), .mv_save_qpn_o(mv_save_qpn),
     .mv_fill_o(mv_fill), .mv_common_o(mv_common), .mv_zero_o(mv_zero), .mv_fill_qpn_o(mv_fill_qpn),
     .fd_valid_i(fd_valid), .fd_ready_o(fd_ready), .fd_err_i(fd_err), .sd_valid_i(sd_valid), .sd_ready_o(sd_ready), .sd_err_i(sd_err),
@@ -87,7 +89,7 @@ module qp_cache_tb #(
   bit fd_load = 0, sd_done = 0;
   int bads[$];
   int fetched[N];       // read from memory so often
-  int n_ok, n_none, n_refused, n_exists, n_hit, n_miss, n_evict, n_wb, n_lost, n_forget, n_create, n_rd_err, n_closed, n_half, n_pf, max_age, n_stall, n_hints;
+  int n_ok, n_none, n_refused, n_exists, n_hit, n_miss, n_evict, n_wb, n_lost, n_forget, n_create, n_rd_err, n_closed, n_half, n_pf, max_age, n_stall, n_hints, n_dear, n_spared;
 
   // ---- ports ----
   typedef enum int {PIdle, PAsk, PWait, PHold} pstate_e;
@@ -122,6 +124,14 @@ module qp_cache_tb #(
     // probe: of this cycle, before what happens at its end
     probe_busy <= probe_valid ? is_busy(int'(probe_slot)) : 1'($urandom());
     probe_dirty <= probe_valid ? cdirty[probe_slot] : 1'($urandom());
+    // one that is wanted again soon goes only if all others that could go are that, too, or it was closed for this one
+    if (probe_valid && dear[probe_slot] && dut.lines[probe_slot[LogWays-1:0]].here != '0 && !dut.mine[probe_slot[LogWays-1:0]]) begin
+      n_dear++;
+      for (int w = 0; w < (1 << LogWays); w++)
+        if (dut.able[w] && !dear[{probe_slot[SlotW-1:LogWays], LogWays'(w)}]) $fatal(1, "slot %0d is to go, and way %0d could", probe_slot, w);
+    end
+    if (probe_valid && !dear[probe_slot]) for (int w = 0; w < (1 << LogWays); w++)
+      if (dut.able[w] && dear[{probe_slot[SlotW-1:LogWays], LogWays'(w)}] && owner[{probe_slot[SlotW-1:LogWays], LogWays'(w)}] >= 0) n_spared++;
     if (probe_valid) for (int p = 0; p < P; p++)
       if (ps[p] == PHold && pslot[p] == int'(probe_slot)) $fatal(1, "slot %0d is asked about, but port %0d has a pin", probe_slot, p);
     // mover
@@ -361,6 +371,7 @@ module qp_cache_tb #(
     n_pf += int'(pf_valid);
     mv_ready = $urandom() % 4 != 0 && moves.size() < 3;
     bad_ready = $urandom() % 6 == 0;
+    if ($urandom() % 16 == 0) dear = Slots'($urandom());
   end
 
   task automatic settle();
@@ -444,9 +455,9 @@ module qp_cache_tb #(
     err_wr = 0;
     settle();
     if (n_ok < 5000 || n_none < 1000 || n_refused < 30 || n_exists < 100 || n_miss < 2000 || n_evict < 1500 || n_wb < 1000 || n_lost < 4 ||
-        n_forget < 200 || n_create < 200 || n_half < 150 || n_hit < 2000 || n_hints < 30)
-      $fatal(1, "too little: %0d ok %0d none %0d refused %0d exists %0d misses %0d evicted %0d written %0d lost %0d forgotten %0d made %0d halves %0d hits %0d hints",
-             n_ok, n_none, n_refused, n_exists, n_miss, n_evict, n_wb, n_lost, n_forget, n_create, n_half, n_hit, n_hints);
+        n_forget < 200 || n_create < 200 || n_half < 150 || n_hit < 2000 || n_hints < 30 || n_dear < 100 || n_spared < 100)
+      $fatal(1, "too little: %0d ok %0d none %0d refused %0d exists %0d misses %0d evicted %0d written %0d lost %0d forgotten %0d made %0d halves %0d hits %0d hints %0d dear %0d spared",
+             n_ok, n_none, n_refused, n_exists, n_miss, n_evict, n_wb, n_lost, n_forget, n_create, n_half, n_hit, n_hints, n_dear, n_spared);
     $display("PASS %0d pins, %0d hits, %0d misses (%0d halves), %0d evicted, %0d written back, %0d made, %0d forgotten, %0d lost, %0d refused; longest wait %0d",
              n_ok, n_hit, n_miss, n_half, n_evict, n_wb, n_create, n_forget, n_lost, n_refused, max_age);
     $finish;

@@ -42,6 +42,7 @@ module qp_ctx_tb
   // ---- modules ----
   qp_idx_t probe[8];
   logic [7:0] busy;
+  logic [NumQp-1:0] open = NumQp'(64'h5555_3333_0f0f_00ff);
   logic dirty, t_valid, t_ready = 0, t_load, x_valid, x_ready = 0, x_load, q_valid, q_ready = 0, q_load, q_word, w_load, w_in, w_out,
         a_valid, a_ready = 0, a_load, a_word, s_valid, s_ready = 0, s_load, s_rsp = 0;
   qp_idx_t t_qp, x_qp, q_qp, w_qp, a_qp, s_qp;
@@ -83,7 +84,7 @@ module qp_ctx_tb
     .read_responder_ctx_ready_i(a_ready), .read_responder_ctx_load_o(a_load), .read_responder_ctx_word_o(a_word), .read_responder_ctx_qp_o(a_qp),
     .read_responder_ctx_o(a_in), .read_responder_ctx_i(a_out), .read_responder_ctx_at_o(a_at), .read_responder_ctx_value_o(a_value_in),
     .read_responder_ctx_value_i(a_value_out),
-    .requester_probe_qp_o(probe[5]), .requester_busy_i(busy[5]), .requester_ctx_valid_o(s_valid),
+    .requester_probe_qp_o(probe[5]), .requester_busy_i(busy[5]), .requester_open_i(open), .requester_ctx_valid_o(s_valid),
     .requester_ctx_ready_i(s_ready), .requester_ctx_load_o(s_load), .requester_ctx_what_o(s_what), .requester_ctx_qp_o(s_qp),
     .requester_ctx_qpn_o(s_qpn), .requester_ctx_at_o(s_at), .requester_ctx_o(s_in), .requester_ctx_flight_o(s_flight_in),
     .requester_ctx_entry_o(s_entry_in), .requester_ctx_rsp_valid_i(s_rsp), .requester_ctx_i(s_out), .requester_ctx_flight_i(s_flight_out),

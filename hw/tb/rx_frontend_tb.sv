@@ -43,7 +43,12 @@ module rx_frontend_tb #(
   logic [15:0] units, frames;
   int refused = 0, kept = 0;
 
-  rx_frontend #(.DataW(DataW)) dut (
+  localparam int Ahead = 5;
+  logic pf_valid, pf_qp_valid;
+  mr_idx_t pf_idx;
+  logic [23:0] pf_qpn;
+
+  rx_frontend #(.DataW(DataW), .Ahead(Ahead)) dut (
     .clk_i(clk), .rst_ni(rst_n), .enable_i(enable), .promisc_i(promisc), .raw_en_i(raw_en), .mac_addr_i(Mac),
     .prio_map_i(prio_map), .lossless_i(lossless), .full_i(full), .units_o(units), .frames_o(frames),
     .rx_valid_i(rx_valid), .rx_data_i(rx_data), .rx_keep_i(rx_keep), .rx_last_i(rx_last),
@@ -53,6 +58,7 @@ module rx_frontend_tb #(
     .pl_valid_o(pl_valid), .pl_ready_i(pl_ready), .pl_data_o(pl_data), .pl_off_o(pl_off),
     .pl_cnt_o(pl_cnt), .pl_last_o(pl_last),
     .verdict_valid_o(verdict_valid), .verdict_o(verdict),
+    .pf_valid_o(pf_valid), .pf_idx_o(pf_idx), .pf_qp_valid_o(pf_qp_valid), .pf_qpn_o(pf_qpn),
     .drain_i(drain), .drain_done_o(drain_done), .idle_o(idle)
   );
 
@@ -122,6 +128,10 @@ module rx_frontend_tb #(
     return prio_map.default_prio;
   endfunction
 
+  // Hints come in the order of the packets, of each packet that has a key or a QP that is not looked up at once, and not too early.
+  typedef struct packed {int at; bit direct;} hint_t;
+  hint_t hints[$], hint_of;
+  int hinted = 0, early = 0;                             // packets passed; hints for the last one that may have one
   function automatic void check_verdict();
     rx_verdict_t want, mask, diff;
     int at;
@@ -157,10 +167,54 @@ module rx_frontend_tb #(
     end
     if (want.reason == DropReasonNone) begin
       accepted++;
+      // nothing before it: its QP is looked up at once, and not announced
+      hint_of.at = at;
+      hint_of.direct = want_meta.size() == 0 || (want_meta.size() == 1 && meta_valid && meta_ready);
+      hints.push_back(hint_of);
       want_meta.push_back(at);
     end else begin
       finish_frame(at);
     end
+  endfunction
+
+  function automatic bit has_key(input int at);
+    rx_verdict_t v;
+    v = want_of(at);
+    return !is_raw(at) && v.opcode[7:6] == 0 && v.opcode[4:0] inside {5'd6, 5'd10, 5'd11, 5'd12, 5'd19, 5'd20};
+  endfunction
+  function automatic bit has_qp(input hint_t h);
+    rx_verdict_t v;
+    v = want_of(h.at);
+    return !h.direct && !is_raw(h.at) && v.dest_qp != 1;
+  endfunction
+  function automatic void pass_silent();
+    bit key, qp;
+    while (hints.size() != 0) begin
+      key = has_key(hints[0].at);
+      qp = has_qp(hints[0]);
+      if (key || qp) break;
+      void'(hints.pop_front());
+      hinted++;
+    end
+  endfunction
+  function automatic void check_hint();
+    rx_verdict_t v;
+    hint_t h;
+    bit key, qp;
+    mr_idx_t idx;
+    pass_silent();
+    if (hints.size() == 0) $fatal(1, "a hint without a packet");
+    h = hints.pop_front();
+    v = want_of(h.at);
+    key = has_key(h.at);
+    qp = has_qp(h);
+    if (pf_valid != key || pf_qp_valid != qp) $fatal(1, "hints key %b QP %b of frame at word %0d", pf_valid, pf_qp_valid, h.at);
+    idx = mr_key_idx(v.rkey);
+    if (pf_valid && pf_idx != idx) $fatal(1, "hint for key %h, want that of %h", pf_idx, v.rkey);
+    if (pf_qp_valid && pf_qpn != v.dest_qp) $fatal(1, "hint for QP %h, want %h", pf_qpn, v.dest_qp);
+    if (hinted - metas > Ahead + 1) $fatal(1, "hint %0d packets ahead", hinted - metas);
+    if (hinted - metas >= Ahead) early++;
+    hinted++;
   endfunction
 
   function automatic void check_meta();
@@ -172,6 +226,8 @@ module rx_frontend_tb #(
     want = want_of(at);
     mask = mask_of(at);
     metas++;
+    pass_silent();
+    if (hinted < metas) $fatal(1, "frame at word %0d was not announced", at);
     if (meta.raw != is_raw(at)) $fatal(1, "raw %b", meta.raw);
     bad = meta.raw ? meta.payload_len != 13'(frame_len(at)) || meta.payload_off != 0 : meta.opcode != want.opcode || meta.pad != want.bth_flags[5:4] ||
           meta.solicited != want.bth_flags[7] || meta.ack_req != want.ack_req ||
@@ -243,6 +299,7 @@ module rx_frontend_tb #(
       pl_hold = pl_valid && !pl_ready;
       pl_was = pl_data;
       if (verdict_valid) check_verdict();
+      if (pf_valid || pf_qp_valid) check_hint();
       if (pcmd_valid && pcmd_ready) void'(commands.pop_front());
       if (pl_valid && pl_ready) check_payload();
       if (meta_valid && meta_ready) check_meta();

@@ -58,6 +58,7 @@ module qp_cache
   output logic [SlotW-1:0]               probe_slot_o,
   input  logic                           probe_busy_i,
   input  logic                           probe_dirty_i,   // the common part was changed
+  input  logic [(1<<SlotW)-1:0]          dear_i,          // those that are wanted again soon: others go first
   // moves
   output logic                           mv_valid_o,
   input  logic                           mv_ready_i,
@@ -278,7 +279,7 @@ module qp_cache
   );
 
   // ---- victim -----------------------------------------------------------------------------------------------------
-  logic [Ways-1:0] tried_q, pinned, able, closable;
+  logic [Ways-1:0] tried_q, pinned, able, closable, dear;
   way_t victim, victim_q, close_way, close_rr_q;
   logic claim, claim_half, claim_new, deny, grant, close;
   always_comb begin
@@ -288,10 +289,13 @@ module qp_cache
     for (int w = 0; w < int'(Ways); w++) begin
       able[w] = !pinned[w] && lines[w].coming == '0 && !tried_q[w] && (!closed[w] || mine[w]);
       closable[w] = lines[w].coming == '0 && !closed[w];
+      dear[w] = dear_i[{row, way_t'(w)}];
     end
     victim = '0;
     for (int w = int'(Ways) - 1; w >= 0; w--) if (able[w]) victim = way_t'(w);
     for (int w = int'(Ways) - 1; w >= 0; w--) if (able[w] && !refs[w]) victim = way_t'(w);
+    for (int w = int'(Ways) - 1; w >= 0; w--) if (able[w] && !dear[w]) victim = way_t'(w);
+    for (int w = int'(Ways) - 1; w >= 0; w--) if (able[w] && !dear[w] && !refs[w]) victim = way_t'(w);
     for (int w = int'(Ways) - 1; w >= 0; w--) if (able[w] && lines[w].here == '0) victim = way_t'(w);
     for (int w = int'(Ways) - 1; w >= 0; w--) if (able[w] && mine[w]) victim = way_t'(w);
     close_way = close_rr_q;
@@ -315,11 +319,12 @@ module qp_cache
     for (int i = 0; i < int'(NumPorts); i++) req_ready_o[i] = do_new && new_sel == AskW'(i);
   end
 
-  logic creates, new_hit;
+  logic creates, new_hit, touch;   // touch: a prefetch of what is there
   assign creates = create_q && e_q == '0;
   assign new_hit = do_new && !none && hit && !(new_sel == '0 && req_create_i);
   // verdict on a miss, in StLook
   assign grant = state_q == StLook && hit && !is_pf && !creates;
+  assign touch = state_q == StLook && hit && is_pf;
   assign deny = state_q == StLook && (creates ? found || exists : !found && !exists);
   // the other half only when the common part has come: memory may refuse that
   assign claim_half = state_q == StLook && !creates && found && lines[hit_way].here != '0 && lacking != '0 && !closed[hit_way] && room;
@@ -584,7 +589,7 @@ module qp_cache
       ref_mem[sweep_set_q] <= '0;
       dirty_mem[sweep_set_q] <= '0;
     end else begin
-      if (new_hit || grant || claim_new) ref_mem[row] <= refs_d;
+      if (new_hit || grant || touch || claim_new) ref_mem[row] <= refs_d;
       if (new_hit || grant || claim_new || do_fd) dirty_mem[row] <= dirty_d;
     end
   end

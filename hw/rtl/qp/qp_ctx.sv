@@ -110,6 +110,7 @@ module qp_ctx
   input  rsp_value_t                     read_responder_ctx_value_i,
   output qp_idx_t                        requester_probe_qp_o,
   input  logic                           requester_busy_i,
+  input  logic [NumQp-1:0]               requester_open_i,
   output logic                           requester_ctx_valid_o,
   input  logic                           requester_ctx_ready_i,
   output logic                           requester_ctx_load_o,
@@ -151,6 +152,7 @@ module qp_ctx
     .req_valid_i, .req_ready_o, .req_qpn_i, .req_need_i({NumPorts{2'b11}}), .req_create_i,
     .rsp_valid_o, .rsp_status_o, .rsp_slot_o(rsp_slot), .rel_valid_i, .rel_forget_i, .pf_valid_i, .pf_qpn_i, .pf_need_i(2'b11),
     .probe_valid_o(), .probe_slot_o(probe_slot), .probe_busy_i(probe_busy), .probe_dirty_i(probe_dirty),
+    .dear_i(requester_open_i[(1<<SlotW)-1:0]),
     .mv_valid_o(mv_valid), .mv_ready_i(mv_ready), .mv_slot_o(mv_slot), .mv_save_o(mv_save), .mv_save_qpn_o(mv_save_qpn), .mv_fill_o(mv_fill),
     .mv_common_o(mv_common), .mv_zero_o(mv_zero), .mv_fill_qpn_o(mv_fill_qpn),
     .fd_valid_i(fd_valid), .fd_ready_o(fd_ready), .fd_err_i(fd_err), .sd_valid_i(sd_valid), .sd_ready_o(sd_ready), .sd_err_i(sd_err),
@@ -210,6 +212,6 @@ module qp_ctx
   assign idle_o = cache_idle && mover_idle;
 
   logic unused;
-  assign unused = ^{mv_fill, mv_common};
+  assign unused = ^{mv_fill, mv_common, requester_open_i};   // not all slots are used with few sets
 
 endmodule

@@ -28,6 +28,7 @@ module rx_frontend
   parameter int unsigned BufBytes = PktBufBytes,
   parameter int unsigned MetaDepth = 512,
   parameter int unsigned DescDepth = 512,
+  parameter int unsigned Ahead = 16,     // packets before the next one whose look-ups are announced
   localparam int unsigned Bytes = DataW / 8,
   localparam int unsigned LaneW = $clog2(Bytes)
 ) (
@@ -68,7 +69,7 @@ module rx_frontend
   output logic             verdict_valid_o,
   output rx_verdict_t      verdict_o,
 
-  output logic             pf_valid_o,    // metadata with this key have been queued
+  output logic             pf_valid_o,    // metadata with this key are among the next ones
   output mr_idx_t          pf_idx_o,
   output logic             pf_qp_valid_o, // or a QPN, of a packet that is not QP1's
   output logic [23:0]      pf_qpn_o,
@@ -306,17 +307,46 @@ module rx_frontend
     if (v_accept) meta_mem[meta_wptr_q[MetaAddrW-1:0]] <= v_meta;
     if (meta_load) meta_q <= rx_meta_t'(meta_mem[meta_rptr_q[MetaAddrW-1:0]]);
   end
-  // the key and the QP will be looked up soon
+  // Hints: the key and the QP of one of the next Ahead packets will be looked up soon. Not earlier: what waits behind hundreds of others
+  // would have been displaced again. The QP of a packet that is next is looked up at once.
+  typedef struct packed {
+    logic        key;
+    logic        qp;
+    mr_idx_t     idx;
+    logic [23:0] qpn;
+  } hint_t;
+  logic [MetaAddrW:0] hint_ptr_q, hint_ahead;
+  logic hint_next, hint_valid_q, hint_qp_q;
+  hint_t hint_in, hint;
+  assign hint_in = '{
+    key: !v_verdict.raw && v_meta.opcode[7:6] == 2'b00 &&
+         v_meta.opcode[4:0] inside {OpRcWriteFirst[4:0], OpRcWriteOnly[4:0], OpRcWriteOnlyImm[4:0],
+                                    OpRcReadRequest[4:0], OpRcCmpSwap[4:0], OpRcFetchAdd[4:0]},
+    qp: !v_verdict.raw && v_meta.dest_qp != QpnGsi,
+    idx: mr_key_idx(v_meta.rkey),
+    qpn: v_meta.dest_qp
+  };
+  assign hint_ahead = hint_ptr_q - meta_rptr_q;
+  assign hint_next = hint_ptr_q != meta_wptr_q && hint_ahead < (MetaAddrW+1)'(Ahead);
+  rnic_ram #(.Width($bits(hint_t)), .Depth(MetaDepth)) u_hints (
+    .clk_i, .we_i(v_accept), .waddr_i(meta_wptr_q[MetaAddrW-1:0]), .wdata_i(hint_in),
+    .re_i(hint_next), .raddr_i(hint_ptr_q[MetaAddrW-1:0]), .rdata_o(hint)
+  );
   always_ff @(posedge clk_i) begin
-    pf_valid_o <= rst_ni && v_accept && !v_verdict.raw && v_meta.opcode[7:6] == 2'b00 &&
-                  v_meta.opcode[4:0] inside {OpRcWriteFirst[4:0], OpRcWriteOnly[4:0], OpRcWriteOnlyImm[4:0],
-                                             OpRcReadRequest[4:0], OpRcCmpSwap[4:0], OpRcFetchAdd[4:0]};
-    pf_qp_valid_o <= rst_ni && v_accept && !v_verdict.raw && v_meta.dest_qp != QpnGsi;
-    if (v_accept) begin
-      pf_idx_o <= mr_key_idx(v_meta.rkey);
-      pf_qpn_o <= v_meta.dest_qp;
+    if (!rst_ni) begin
+      hint_ptr_q <= '0;
+      hint_valid_q <= 1'b0;
+      hint_qp_q <= 1'b0;
+    end else begin
+      if (hint_next) hint_ptr_q <= hint_ptr_q + 1'b1;
+      hint_valid_q <= hint_next;
+      hint_qp_q <= hint_next && !(meta_load && hint_ahead == '0);
     end
   end
+  assign pf_valid_o = hint_valid_q && hint.key;
+  assign pf_idx_o = hint.idx;
+  assign pf_qp_valid_o = hint_qp_q && hint.qp;
+  assign pf_qpn_o = hint.qpn;
   assign meta_valid_o = meta_valid_q;
   assign meta_o = meta_q;
 

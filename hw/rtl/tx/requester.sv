@@ -144,6 +144,7 @@ module requester
   // and atomics; read or (ctx_load_i) written; ctx_rsp_valid_o ends it, and what was read is there in that cycle
   input  qp_idx_t          probe_qp_i,
   output logic             busy_o,         // something of probe_qp_i is under way
+  output logic [NumQp-1:0] open_o,         // has WQEs that are not complete (for a choice: right when nothing is under way)
   input  logic             ctx_valid_i,
   output logic             ctx_ready_o,
   input  logic             ctx_load_i,
@@ -284,7 +285,7 @@ module requester
   end
 
   // ---- wires ------------------------------------------------------------------------------------------------
-  logic db_busy, db_ready, db_flush_valid, db_flush_ready;
+  logic db_busy, db_ready, db_flush_valid, db_flush_ready, posted;
   qp_idx_t db_flush_idx;
   qp_idx_t op_qp;
   wqe_idx_t op_ci;
@@ -363,7 +364,7 @@ module requester
     .db_valid_i(db_valid_i && swept), .db_ready_o(db_ready), .db_qp_i, .db_pi_i, .ev_bad_db_o,
     .db_push_i, .db_long_i, .db_page_i,
     .push_free_o(push_free[0]), .push_page_o(push_free_page[0]),
-    .db_busy_o(db_busy),
+    .db_busy_o(db_busy), .posted_o(posted),
     .flush_valid_o(db_flush_valid), .flush_ready_i(db_flush_ready), .flush_idx_o(db_flush_idx),
     .qpa_req_valid_o, .qpa_req_ready_i, .qpa_req_idx_o, .qpa_rsp_valid_i, .qpa_rsp_i,
     .qpb_req_valid_o, .qpb_req_ready_i, .qpb_req_idx_o, .qpb_rsp_valid_i, .qpb_rsp_i,
@@ -498,6 +499,17 @@ module requester
     .clk_i, .rst_ni, .begin_i(tkt_valid), .begin_qp_i(tkt.qp), .end_i(retire), .end_qp_i(retire_qp), .probe_qp_i, .busy_o(tkt_busy)
   );
   assign busy_o = sched_busy || seg_busy || cpl_busy || tkt_busy;
+
+  // ---- what is posted and not complete --------------------------------------------------------------------
+  always_ff @(posedge clk_i) begin
+    if (!rst_ni) begin
+      open_o <= '0;
+    end else begin
+      if (job_done) open_o[cpl_qp] <= cpl_pi != adm_ci;
+      if (posted) open_o[op_qp] <= 1'b1;
+      if (init || load) open_o[adm_qp] <= load && ctx_in_q.sched.pi != ctx_in_q.cpl.ci;
+    end
+  end
 
   // ---- drain --------------------------------------------------------------------------------------------------
   // Work flows one way: doorbell and fetch decisions, tickets, packets, completion jobs, CQEs. Each step

@@ -7,7 +7,8 @@
 //
 // A QP wants a turn when something happened that may give it work: a doorbell, an acknowledge that woke it, the end of a turn that left
 // work. Turns are given by the rotation here, which holds a few QPs (RotMax), and behind it by a list outside, of any number of QPs, which
-// need no slot while they wait there. A QP is put into the rotation if nobody waits in the list and there is room, else it is handed out
+// need no slot while they wait there. A doorbell has waited in that list with its QP, so it waits on for a place in the rotation, which is its QP's turn. A QP that
+// wants a turn for another reason is put into the rotation if nobody waits in the list and there is room, else it is handed out
 // (leave_*); when it is at the head of the list it comes back (turn_*) and gets a place in the rotation if it still has work and may
 // send. So everybody has one turn and goes to the tail. A QP in the rotation or on its way out (bit `queued`) wants no
 // other turn; one that was handed out may be handed out again, and one that comes back without need has no effect. At the head of the rotation its
@@ -48,6 +49,7 @@ module tx_scheduler
   output db_page_t       push_page_o,
   output logic           ev_bad_db_o,
   output logic           db_busy_o,
+  output logic           posted_o,     // a doorbell of op_qp_o is taken
   // QP in ERR got a doorbell: flush it
   output logic           flush_valid_o,
   input  logic           flush_ready_i,
@@ -176,7 +178,7 @@ module tx_scheduler
     end else if (wake_real && room_o) begin
       op = OpWake;
       op_qp = wake_qp_i;
-    end else if (db_op_req && room_o) begin
+    end else if (db_op_req && rot_ready && room_o) begin
       op = OpDoorbell;
       op_qp = db_qp_q;
     end else if (turn_valid_i && rot_ready) begin
@@ -275,7 +277,7 @@ module tx_scheduler
 
   // others wait outside, or are on their way there
   assign others_wait = list_busy_i || turn_valid_i || leave_valid_o;
-  assign push = want && (op == OpTurn || (!others_wait && rot_ready));
+  assign push = want && (op inside {OpTurn, OpDoorbell} || (!others_wait && rot_ready));
   assign room_o = leave_level < 3'd3;
 
   rnic_fifo #(.Width(QpIdxW), .Depth(4)) u_leave (
@@ -351,7 +353,7 @@ module tx_scheduler
   assign turn_over = issue && !exhausted && (rot_valid || others_wait) && used_q >= share_q;
   assign turn_d = turn_open_q && turn_qp_q == op_qp ? turn_q : turn_q + 1'b1;
   assign direct = op == OpDoorbell && db_ok && !db_err && !op_queued && att_db_q && issue &&
-                  fetch_state_q == FetchPick && !rot_valid && !others_wait && tkt_ready_i;
+                  fetch_state_q == FetchPick && !rot_valid && !turn_valid_i && tkt_ready_i;
 
   assign tkt_valid_o = (op == OpIssue && issue) || direct;
   assign tkt_o = '{qp: op_qp, gen: op_gen, turn: turn_d, turn_end: turn_over, first: op_fetch,
@@ -424,6 +426,7 @@ module tx_scheduler
   // ---- effects of the operations ---------------------------------------------------------------------
   logic db_taken;
   assign db_taken = op == OpDoorbell && db_ok;
+  assign posted_o = db_taken;
 
   always_comb begin
     unique case (op)
