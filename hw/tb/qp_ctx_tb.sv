@@ -41,6 +41,9 @@ module qp_ctx_tb
 
   // ---- modules ----
   qp_idx_t probe[8];
+  // state of a slot on chip, places for messages, READs, receive WQEs and values of atomics included
+  localparam int SlotBits = $bits(qp_attr_t) + $bits(req_keep_t) + (1 << LogInflight) * $bits(flight_t) + int'(MaxRdAtomic) * $bits(rd_entry_t) +
+                            $bits(rsp_state_t) + $bits(rq_keep_t) + 16 * $bits(rq_entry_t) + $bits(rsp_keep_t) + 8 * $bits(rsp_value_t) + 1;
   logic [7:0] busy;
   logic [NumQp-1:0] open = NumQp'(64'h5555_3333_0f0f_00ff);
   logic dirty, t_valid, t_ready = 0, t_load, x_valid, x_ready = 0, x_load, q_valid, q_ready = 0, q_load, q_word, w_load, w_in, w_out,
@@ -572,6 +575,8 @@ module qp_ctx_tb
       for (int i = 0; i < 8; i++) m_value[s][i] = rsp_value_t'(rnd());
       for (int i = 0; i < 16; i++) m_wqe[s][i] = rq_entry_t'(rnd());
     end
+    // docs/qp-cache.md, "Memory"
+    if (SlotBits != 19670) $fatal(1, "a slot has %0d bits, docs/qp-cache.md and README.md say 19670", SlotBits);
     repeat (3) @(negedge clk);
     rst_n = 1;
     repeat (5) @(negedge clk);

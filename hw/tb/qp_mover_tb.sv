@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // qp_mover against a model: a few slots of 32 lines each, more QPs than slots, host memory. Moves as qp_cache makes them: a QP goes, saved if it
-// was changed, line 1 only if that was, and another one comes, or a new one. Lines that are live
-// follow from the contents of lines 0 and 2. What is not to be kept is overwritten at once. At the end of a load every line must be what it was when
+// was changed, line 2 only if that was, and another one comes, or a new one. Lines that are live
+// follow from the contents of lines 0 and 1. What is not to be kept is overwritten at once. At the end of a load every line must be what it was when
 // it was saved, or left alone; memory stalls, and refuses the lines of one QP for a while.
 
 module qp_mover_tb #(
@@ -63,9 +63,9 @@ module qp_mover_tb #(
     .arid_i(4'd0), .araddr_i(ar_addr), .arlen_i(ar_len), .arsize_i(3'($clog2(DataW/8))), .arburst_i(2'b01), .arvalid_i(ar_valid), .arready_o(ar_ready),
     .rid_o(rid), .rdata_o(r_data), .rresp_o(rresp), .rlast_o(r_last), .rvalid_o(r_valid), .rready_i(1'b1));
 
-  // lines that go with line 0 (8 to 31) or line 2 (4 to 7)
+  // lines that go with line 0 (8 to 31) or line 1 (4 to 7)
   function automatic logic [31:0] live_of(logic [2:0][511:0] d);
-    return {d[0][31:8] & d[0][63:40] & d[0][95:72], d[2][7:4] & d[2][15:12], 4'd0};
+    return {d[0][31:8] & d[0][63:40] & d[0][95:72], d[1][7:4] & d[1][15:12], 4'd0};
   endfunction
   assign live = live_of(live_ctx);
   assign ln_live = live_of(ctx_back);
@@ -221,14 +221,14 @@ module qp_mover_tb #(
     end else if (!moving[s] && owner[s] >= 0 && $urandom() % 4 == 0) begin
       // the modules change something
       line[s][0] = rand512();
-      line[s][2] = rand512();
+      line[s][1] = rand512();
       if ($urandom() % 3 != 0) line[s][0][31:4] = '0;
-      if ($urandom() % 2 == 0) line[s][2][31:4] = '0;
+      if ($urandom() % 2 == 0) line[s][1][31:4] = '0;
       alive = live_of({line[s][2], line[s][1], line[s][0]});
       for (int l = 3; l < 32; l++) if (alive[l]) line[s][l] = rand512();
       changed[s] = 1;
       if ($urandom() % 2 == 0) begin
-        line[s][1] = rand512();
+        line[s][2] = rand512();
         attr_changed[s] = 1;
       end
     end
@@ -269,7 +269,7 @@ module qp_mover_tb #(
     if (n_fill < 500 || n_attr < 100 || n_save - n_attr < 20 || n_zero < 10 || n_save < 300 || n_live < 300 || n_fd_err < 3 || n_sd_err < 3 || max_open < 2)
       $fatal(1, "corners: %0d loads, %0d with attributes, %0d new, %0d saves, %0d live lines, %0d and %0d refused, %0d open", n_fill, n_attr, n_zero, n_save, n_live,
              n_fd_err, n_sd_err, max_open);
-    $display("PASS %0d loads (%0d new), %0d saves (%0d with line 1), %0d lines, %0d live ones loaded, %0d loads and %0d saves refused, %0d at a time",
+    $display("PASS %0d loads (%0d new), %0d saves (%0d with line 2), %0d lines, %0d live ones loaded, %0d loads and %0d saves refused, %0d at a time",
              n_fill, n_zero, n_save, n_attr, n_lines, n_live, n_fd_err, n_sd_err, max_open);
     $finish;
   end

@@ -4,12 +4,12 @@
 // bytes, tells which of the lines that are not always there are live, and asks all modules about one slot (probe).
 //
 //   line 0      requester half, and the first attributes   4, 5     WQE of an SRQ that is open
-//   line 1      attributes                                 6, 7     values of atomics, four each
-//   line 2      responder half, and the other attributes   8 to 15  messages in flight, 16 each
+//   line 1      responder half, and the other attributes   6, 7     values of atomics, four each
+//   line 2      attributes                                 8 to 15  messages in flight, 16 each
 //                                                          16 to 31 READs and atomics outstanding, two lines each
 //
-// Line 1 holds attributes only: it changes with a command or an error only. Attributes in lines 0 and 2 change with those too; these lines are
-// saved whenever line 1 is.
+// Line 2 holds attributes only: it changes with a command or an error only. Attributes in lines 0 and 1 change with those too; these lines are
+// saved whenever line 2 is.
 //
 // ln_*: lines 0 to 2 at once (ln_no_i 0), which asks all modules at the same time, or one of the others, which takes one entry after the other, live ones only.
 // A request stays until ln_rsp_valid_o. What was read is in ln_ctx_o or ln_data_o from the next cycle on, until the next of its kind is
@@ -154,13 +154,13 @@ module qp_lines
   typedef logic [2:0][511:0] lines_t;
 
   localparam int unsigned AttrW = $bits(qp_attr_t);
-  localparam int unsigned Attr0W = 512 - $bits(req_keep_t);   // of them in line 0; line 1 has the last 512
-  localparam int unsigned Attr2W = AttrW - 512 - Attr0W;      // in line 2
+  localparam int unsigned Attr0W = 512 - $bits(req_keep_t);   // of them in line 0; line 2 has the last 512
+  localparam int unsigned Attr1W = AttrW - 512 - Attr0W;      // in line 1
   // a message in flight has a PSN or a status
   localparam int unsigned FlightW = $bits(flight_t) - 4;
   localparam int unsigned ReadW = $bits(rd_entry_t);
   localparam int unsigned WqeW = $bits(rq_entry_t);
-  if ($bits(req_keep_t) >= 512 || AttrW <= 512 + Attr0W || Attr2W + $bits(rsp_half_t) > 512)
+  if ($bits(req_keep_t) >= 512 || AttrW <= 512 + Attr0W || Attr1W + $bits(rsp_half_t) > 512)
     $error("a context does not fit into its three lines");
   if (FlightW > 32 || ReadW > 1024 || WqeW > 1024 || $bits(rsp_value_t) > 128 || LogInflight > 7 || LogMaxRd > 3)
     $error("an entry does not fit into its place");
@@ -168,17 +168,17 @@ module qp_lines
   function automatic lines_t pack(input ctx_t c);
     lines_t l;
     l[0] = {c.attr[AttrW-1-:Attr0W], c.req};
-    l[1] = c.attr[511:0];
-    l[2] = 512'({c.attr[512+:Attr2W], c.rsp});
+    l[1] = 512'({c.attr[512+:Attr1W], c.rsp});
+    l[2] = c.attr[511:0];
     return l;
   endfunction
   // Functions look at part of their arguments.
   // verilator lint_off UNUSEDSIGNAL
   function automatic ctx_t unpack(input lines_t l);
     ctx_t c;
-    c.attr = {l[0][511-:Attr0W], l[2][$bits(rsp_half_t)+:Attr2W], l[1]};
+    c.attr = {l[0][511-:Attr0W], l[1][$bits(rsp_half_t)+:Attr1W], l[2]};
     c.req = l[0][$bits(req_keep_t)-1:0];
-    c.rsp = l[2][$bits(rsp_half_t)-1:0];
+    c.rsp = l[1][$bits(rsp_half_t)-1:0];
     return c;
   endfunction
 

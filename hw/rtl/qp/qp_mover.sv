@@ -8,7 +8,7 @@
 // Lines of a slot are read and written at ln_*: one thing at a time, lines 0 to 2 at once (ln_no_o 0) or one of the others. What is asked for stays
 // until ln_rsp_valid_i ends it. What was read is there from the next cycle on until the next of its kind is read.
 //
-// Moves (mv_*) are carried out in order: what is to be saved is read out and written (line 1 only if mv_save_attr_i); then memory is asked for what is to
+// Moves (mv_*) are carried out in order: what is to be saved is read out and written (line 2 only if mv_save_attr_i); then memory is asked for what is to
 // be loaded. Up to 2^LogMoves loads and as many saves are under way. Of a load the live lines come first, then the other three, and
 // nothing of those when memory refuses one line; with mv_zero_i they are zeros and memory is not asked. fd_* and sd_* tell the ends, each in order.
 // Live lines are asked for as soon as lines 0 to 2 have come, those of several loads one behind the other: what is live costs a second
@@ -31,7 +31,7 @@ module qp_mover #(
   output logic              mv_ready_o,
   input  logic [SlotW-1:0]  mv_slot_i,
   input  logic              mv_save_i,
-  input  logic              mv_save_attr_i,   // with mv_save_i: line 1 too
+  input  logic              mv_save_attr_i,   // with mv_save_i: line 2 too
   input  logic [QpnW-1:0]   mv_save_qpn_i,
   input  logic              mv_zero_i,
   input  logic [QpnW-1:0]   mv_fill_qpn_i,
@@ -149,8 +149,8 @@ module qp_mover #(
     end
   end
 
-  // ---- writes: one line at a time; whose answers end a save --------------------------------------------------------
-  logic             wr_valid, wr_fire, wr_ready, wr_idle, wr_last, ends_ready, ends_valid, ends, b_bad_q;
+  // ---- writes: lines 0 to 2 in a burst, the others one at a time; whose answers end a save -----------------------------
+  logic             wr_valid, wr_fire, wr_ready, wr_idle, wr_first, wr_end, wr_last, ends_ready, ends_valid, ends, b_bad_q;
   logic [4:0]       wr_no, wr_no_q;
   logic [1:0]       wr_ctx_no;
   qpn_t             wr_qpn_q;
@@ -158,18 +158,20 @@ module qp_mover #(
   assign wr_fire = wr_valid && wr_ready;
   assign wr_ctx_no = wr_ctx_q[0] ? 2'd0 : wr_ctx_q[1] ? 2'd1 : 2'd2;
   assign wr_no = wr_line_q ? wr_no_q : 5'(wr_ctx_no);
-  // lines 0 and 2 are written at least: whether there are live lines is known before the last of them
-  assign wr_last = (wr_ctx_q & (wr_ctx_q - 3'd1)) == '0 && out_live_q == '0;
-  entry_writer #(.DataW(DataW), .EntryW(512)) u_write (
+  assign wr_first = wr_line_q || wr_ctx_q[0];
+  assign wr_end = (wr_ctx_q & (wr_ctx_q - 3'd1)) == '0;
+  // lines 0 and 1 are written at least: whether there are live lines is known before the last of them
+  assign wr_last = out_live_q == '0;
+  line_writer #(.DataW(DataW)) u_write (
     .clk_i, .rst_ni, .in_valid_i(wr_valid), .in_ready_o(wr_ready), .in_data_i(wr_line_q ? ln_data_i : ln_ctx_i[wr_ctx_no]),
-    .in_addr_i(line_at(mem_base_i, wr_qpn_q, wr_no)),
+    .in_first_i(wr_first), .in_more_i(wr_line_q ? 2'd0 : {wr_ctx_q[2], !wr_ctx_q[2]}), .in_addr_i(line_at(mem_base_i, wr_qpn_q, wr_no)),
     .aw_valid_o, .aw_ready_i, .aw_addr_o, .aw_len_o, .w_valid_o, .w_ready_i, .w_data_o, .w_strb_o, .w_last_o,
     .idle_o(wr_idle)
   );
   // verilator lint_off PINCONNECTEMPTY
   // levels, and the ready of a FIFO that cannot be full: a place for each save under way
   rnic_fifo #(.Width(1), .Depth(64)) u_ends (
-    .clk_i, .rst_ni, .in_valid_i(wr_fire), .in_ready_o(ends_ready), .in_data_i(wr_last),
+    .clk_i, .rst_ni, .in_valid_i(wr_fire && wr_end), .in_ready_o(ends_ready), .in_data_i(wr_last),
     .out_valid_o(ends_valid), .out_ready_i(b_valid_i), .out_data_o(ends), .level_o()
   );
   rnic_fifo #(.Width(1), .Depth(NumMoves)) u_saved (
@@ -188,7 +190,7 @@ module qp_mover #(
         wr_line_q <= 1'b0;
         wr_ctx_q <= wr_ctx_q & (wr_ctx_q - 3'd1);
       end
-      if (out_rsp && out_q == OutCtx) wr_ctx_q <= {1'b1, out_attr_q, 1'b1};
+      if (out_rsp && out_q == OutCtx) wr_ctx_q <= {out_attr_q, 2'b11};
       if (out_rsp && out_q == OutLive) wr_line_q <= 1'b1;
     end
     if (out_rsp) begin
