@@ -2,7 +2,7 @@
 //
 // rx_lookup: packets leave in the order in which they came, each once, unchanged (any marked one). A packet leaves with the slot that its look-up
 // was answered, while the port has its pin, and without one only if it needs no look-up, was answered so, or was given up. It is given up no
-// earlier than the bound, and waits no longer once its question is taken; another one is late only behind it at its port. A pin is given up once. Drain and idle are exact.
+// earlier than after a pause as long as the bound, and waits no longer once its question is taken; another one is late only behind it at its port. A pin is given up once. Drain and idle are exact.
 // Assumed: the cache answers a port once per question; it takes a question in Soon cycles (that it answers in the end is not assumed).
 
 module rx_lookup_proof
@@ -27,6 +27,7 @@ module rx_lookup_proof
   input qp_idx_t     [1:0] rsp_slot_i,
   input logic              meta_ready_i,
   input logic              drain_i,
+  input logic              paused_i,
   input logic              mark_i           // follow the packet that is taken now
 );
 
@@ -49,7 +50,7 @@ module rx_lookup_proof
   logic [1:0] req_valid, rel_valid;
   logic [1:0][23:0] req_qpn;
   rx_lookup #(.LogPatience(LogPatience)) dut (
-    .clk_i, .rst_ni, .gsi_valid_i, .gsi_qpn_i(24'(gsi_qpn_i)), .raw_valid_i, .raw_qpn_i(24'(raw_qpn_i)), .meta_valid_i, .meta_ready_o(in_ready), .meta_i(meta),
+    .clk_i, .rst_ni, .gsi_valid_i, .gsi_qpn_i(24'(gsi_qpn_i)), .raw_valid_i, .raw_qpn_i(24'(raw_qpn_i)), .paused_i, .meta_valid_i, .meta_ready_o(in_ready), .meta_i(meta),
     .req_valid_o(req_valid), .req_ready_i, .req_qpn_o(req_qpn), .rsp_valid_i, .rsp_status_i, .rsp_slot_i, .rel_valid_o(rel_valid),
     .meta_valid_o(out_valid), .meta_ready_i, .meta_o(out), .qp_o(qp), .none_o(none), .late_o(late),
     .drain_i, .drain_done_o(drain_done), .idle_o(idle));
@@ -79,7 +80,8 @@ module rx_lookup_proof
   logic [1:0] asked_q, pin_q, lost_q;  // lost: its packet has gone
   qp_idx_t    slot_q[2];
   logic [1:0][2:0] offered_q;          // cycles that a question was not taken
-  logic [LogPatience+1:0] first_wait_q;   // cycles that the first packet is not offered
+  logic [LogPatience+1:0] first_wait_q;   // cycles of a pause that the first packet is not offered
+  logic broke_q;                     // the first packet waited through the end of a pause
   // the marked packet
   logic marked_q, mark_port_q;
   packet_t mark_q;
@@ -104,6 +106,7 @@ module rx_lookup_proof
       drain_q <= 1'b0;
       drain_held_q <= '0;
       first_wait_q <= '0;
+      broke_q <= 1'b0;
       mine_q <= '0;
       ok_q <= '0;
       behind_q <= '0;
@@ -144,13 +147,15 @@ module rx_lookup_proof
         held_q[out_q] <= 1'b0;
         out_q <= !out_q;
         first_wait_q <= '0;
+        broke_q <= 1'b0;
         if (marked_q && mark_port_q == out_q) marked_q <= 1'b0;
         // its port waits on
         if (late && !behind_q[out_q] && asked_q[out_q] && !rsp_valid_i[out_q]) lost_q[out_q] <= 1'b1;
         pin_ends: assert (none || rel_valid[out_q]);
       end else if (held_q[out_q] && !out_valid) begin
-        first_wait_q <= first_wait_q + 1'b1;
+        first_wait_q <= paused_i || first_wait_q >= (LogPatience+2)'(Patience) ? first_wait_q + 1'b1 : '0;
       end
+      if (held_q[out_q] && !out_valid && !paused_i && first_wait_q != '0) broke_q <= 1'b1;
       if (out_valid) begin
         was_taken: assert (held_q[out_q]);
         none_exact: assert (none || (lookup_q[out_q] && !late &&
@@ -180,6 +185,7 @@ module rx_lookup_proof
 
       second_late: cover (give && late && behind_q[out_q]);
       first_late: cover (give && late && !behind_q[out_q]);
+      late_after_a_break: cover (out_valid && late && broke_q);
       answer_of_the_lost: cover (rsp_valid_i[0] && lost_q[0] && rel_valid[0] && held_q[0]);
       both: cover (held_q == 2'b11 && pin_q == 2'b11);
       drained: cover (drain_done && drain_q && held_q == 2'b11);

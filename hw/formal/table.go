@@ -217,6 +217,7 @@ var proofs = []proof{
 			{"hw/rtl/rx/rx_lookup.sv", "asked_q[tail_q] <= !lookup || lost[tail_q] || req_ready_i[tail_q];", "asked_q[tail_q] <= !lookup || req_ready_i[tail_q];"},
 			{"hw/rtl/rx/rx_lookup.sv", "wait_q[LogPatience] && held_q[head_q] && asked_q[head_q] &&", "wait_q[LogPatience] && held_q[head_q] &&"},
 			{"hw/rtl/rx/rx_lookup.sv", "if (give || !held_q[head_q]) wait_q <= '0;", "if (give) wait_q <= '0;"},
+			{"hw/rtl/rx/rx_lookup.sv", "wait_q <= paused_i ? wait_q + 1'b1 : '0;", "wait_q <= paused_i ? wait_q + 1'b1 : wait_q;"},
 			{"hw/rtl/rx/rx_lookup.sv", "take && lookup && !lost[i] && tail_q", "take && lookup && tail_q"},
 			{"hw/rtl/rx/rx_lookup.sv", "req_qpn_o[i] = held_q[i] ? qpn_q[i] : qpn;", "req_qpn_o[i] = qpn;"},
 			{"hw/rtl/rx/rx_lookup.sv", "late_q[tail_q] <= lookup && lost[tail_q];", "late_q[tail_q] <= lost[tail_q];"},

@@ -428,7 +428,7 @@ module rnic_core
   assign verdict_o = verdict;
 
   rx_lookup u_rx_lookup (
-    .clk_i, .rst_ni(core_rst_n), .gsi_valid_i(gsi_valid), .gsi_qpn_i(gsi_qpn), .raw_valid_i(raw_valid), .raw_qpn_i(raw_qpn),
+    .clk_i, .rst_ni(core_rst_n), .gsi_valid_i(gsi_valid), .gsi_qpn_i(gsi_qpn), .raw_valid_i(raw_valid), .raw_qpn_i(raw_qpn), .paused_i(tx_held),
     .meta_valid_i(in_meta_valid), .meta_ready_o(in_meta_ready), .meta_i(in_meta),
     .req_valid_o(look_valid[2:1]), .req_ready_i(look_ready[2:1]), .req_qpn_o(look_qpn[2:1]), .rsp_valid_i(look_rsp_valid[2:1]),
     .rsp_status_i(look_status[2:1]), .rsp_slot_i(look_slot[2:1]), .rel_valid_o(look_rel[2:1]),

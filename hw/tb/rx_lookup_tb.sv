@@ -8,7 +8,7 @@ module rx_lookup_tb #(
 );
   import rnic_pkg::*;
 
-  logic clk = 0, rst_n = 0;
+  logic clk = 0, rst_n = 0, paused = 0;
   always #1 clk = !clk;
 
   logic gsi_valid = 0, raw_valid = 0, in_valid = 0, in_ready, out_valid, out_ready = 0, none, late, drain = 0, drain_done, idle;
@@ -22,7 +22,7 @@ module rx_lookup_tb #(
 
   localparam int Patience = 64;
   rx_lookup #(.LogPatience(6)) dut (
-    .clk_i(clk), .rst_ni(rst_n), .gsi_valid_i(gsi_valid), .gsi_qpn_i(gsi_qpn), .raw_valid_i(raw_valid), .raw_qpn_i(raw_qpn),
+    .clk_i(clk), .rst_ni(rst_n), .gsi_valid_i(gsi_valid), .gsi_qpn_i(gsi_qpn), .raw_valid_i(raw_valid), .raw_qpn_i(raw_qpn), .paused_i(paused),
     .meta_valid_i(in_valid), .meta_ready_o(in_ready), .meta_i(in),
     .req_valid_o(req_valid), .req_ready_i(req_ready), .req_qpn_o(req_qpn), .rsp_valid_i(rsp_valid), .rsp_status_i(rsp_status), .rsp_slot_i(rsp_slot),
     .rel_valid_o(rel_valid), .meta_valid_o(out_valid), .meta_ready_i(out_ready), .meta_o(out), .qp_o(qp), .none_o(none), .late_o(late),
@@ -33,7 +33,8 @@ module rx_lookup_tb #(
   bit had_question[2];               // the cache, of the packet at this port
   int deaf = 0;                      // cycles in which it takes no question
   bit pinned[2], asked[2], gone[2];  // gone: the packet of the question was given up
-  int first_at = 0, lates = 0, late_ones = 0;
+  int waited = 0, lates = 0, late_ones = 0;  // waited: cycles of a pause without a break
+  int first_at = 0, patient = 0, pause_left = 0;
   int left[2];
   logic [23:0] asked_qpn[2];
   int now = 0, taken = 0, given = 0, drain_target = 0, nones = 0, gsis = 0, raws = 0, held_up = 0;
@@ -46,6 +47,7 @@ module rx_lookup_tb #(
 
   always @(posedge clk) begin
     now <= now + 1;
+    waited = paused || waited >= Patience ? waited + 1 : 0;
     if (rst_n) begin
       for (int i = 0; i < 2; i++) begin
         if (rel_valid[i]) begin
@@ -73,14 +75,16 @@ module rx_lookup_tb #(
           if (!none || !w.lookup) $fatal(1, "late, and not without a slot");
           // it has waited, or its port waits for one that has
           if (w.lost) late_ones++;
-          else if (now - first_at >= Patience && !gone[given % 2]) begin
+          else if (waited >= Patience && !gone[given % 2]) begin
             if (!had_question[given % 2]) $fatal(1, "given up before the cache has its question");
             gone[given % 2] = 1;
             lates++;
-          end else $fatal(1, "given up after %0d cycles", now - first_at);
+          end else $fatal(1, "given up after %0d cycles of a pause", waited);
         end else if (none != !(w.lookup && status_of(w.qpn) == QpcOk)) $fatal(1, "none %b of QPN %h", none, w.qpn);
-        if (!late && !none && now - first_at > Patience + 100) $fatal(1, "waited %0d cycles", now - first_at);
+        if (!late && !none && waited > Patience + 100) $fatal(1, "waited %0d cycles", waited);
+        if (!late && !none && now - first_at > Patience + 100) patient++;
         first_at = now;
+        waited = 0;
         had_question[given % 2] = 0;
         if (!none && qp != qp_idx_t'(w.qpn ^ 24'h5a)) $fatal(1, "slot %h of QPN %h", qp, w.qpn);
         if (none) nones++;
@@ -97,7 +101,10 @@ module rx_lookup_tb #(
         w.qpn = in.raw ? raw_qpn : in.dest_qp == 1 ? gsi_qpn : in.dest_qp;
         if (in.raw && raw_valid) raws++;
         if (!in.raw && in.dest_qp == 1 && gsi_valid) gsis++;
-        if (want.size() == 0) first_at = now;
+        if (want.size() == 0) begin
+          first_at = now;
+          waited = 0;
+        end
         want.push_back(w);
         taken++;
       end
@@ -125,6 +132,10 @@ module rx_lookup_tb #(
         end
       end else if (!pinned[i]) rsp_slot[i] = qp_idx_t'($urandom);
     end
+    if (pause_left == 0) begin
+      paused = !paused;
+      pause_left = $urandom_range(0, 4) == 0 ? $urandom_range(1, 3) : $urandom_range(20, 400);
+    end else pause_left--;
     if (deaf > 0) deaf--;
     else if (!fast && $urandom_range(0, 999) == 0) deaf = Patience + 20;
     req_ready = fast ? 2'b11 : deaf > 0 ? 2'b00 : 2'($urandom);
@@ -160,7 +171,7 @@ module rx_lookup_tb #(
       t0 = now;
       while (!drain_done) begin
         @(negedge clk);
-        if (now - t0 > 800) $fatal(1, "drain takes too long");
+        if (now - t0 > 1000) $fatal(1, "drain takes too long");
       end
       repeat ($urandom_range(0, 5)) @(negedge clk);
       #0.1 drain = 0;
@@ -172,8 +183,8 @@ module rx_lookup_tb #(
     t0 = now;
     repeat (1000) @(posedge clk);
     if (given - n0 < 990) $fatal(1, "%0d packets in 1000 cycles", given - n0);
-    if (nones < 50 || gsis < 50 || raws < 50 || held_up < 100 || lates < 5 || late_ones < 5) $fatal(1, "corners: %0d none, %0d QP1, %0d raw, %0d held up, %0d given up, %0d with them", nones, gsis, raws, held_up, lates, late_ones);
-    $display("PASS %0d packets, %0d without a QP, %0d to QP1, %0d frames that are not RoCEv2, %0d given up, %0d with them", given, nones, gsis, raws, lates, late_ones);
+    if (nones < 50 || gsis < 50 || raws < 50 || held_up < 100 || lates < 5 || late_ones < 5 || patient < 5) $fatal(1, "corners: %0d none, %0d QP1, %0d raw, %0d held up, %0d given up, %0d with them, %0d waited", nones, gsis, raws, held_up, lates, late_ones, patient);
+    $display("PASS %0d packets, %0d without a QP, %0d to QP1, %0d frames that are not RoCEv2, %0d given up, %0d with them, %0d waited as long without a pause", given, nones, gsis, raws, lates, late_ones, patient);
     $finish;
   end
 endmodule

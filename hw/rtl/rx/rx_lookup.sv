@@ -8,7 +8,8 @@
 // a QP, or whose context memory refuses, goes on with none_o, to be dropped and counted there.
 //
 // Slots may be held by packets to send, and these by a pause of the peer (PFC), whose reason may be that we do not receive: neither side would ever go on.
-// So a packet that has waited 2^LogPatience cycles is given up (late_o), and while its port waits on, all others that would need that port.
+// So a packet that has waited for 2^LogPatience cycles of such a pause (paused_i, without a break) is given up (late_o), and while its port waits on, all
+// others that would need that port. Without a pause what is sent leaves at the rate of the link, and gives its slots up; a packet waits for that.
 //
 // Throughput: a packet per cycle, two cycles for each port. Latency: 1 cycle if the QP has a slot. Back-pressure: meta_ready_o.
 
@@ -23,6 +24,7 @@ module rx_lookup
   input  logic [23:0]       gsi_qpn_i,
   input  logic              raw_valid_i,
   input  logic [23:0]       raw_qpn_i,
+  input  logic              paused_i,       // a pause of the peer holds what is to be sent
   input  logic              meta_valid_i,
   output logic              meta_ready_o,
   input  rx_meta_t          meta_i,
@@ -48,7 +50,7 @@ module rx_lookup
 
   logic [1:0]  held_q, asked_q, known_q, found_q;   // asked: the cache has its question; known: the answer is there
   logic [1:0]  late_q, lost_q, lost;                // lost: the port waits for an answer that nobody needs any more
-  logic [LogPatience:0] wait_q;                     // of the first packet
+  logic [LogPatience:0] wait_q;                     // of the first packet, in a pause; the top bit: for too long
   logic        give_up;
   rx_meta_t    meta_q[2];
   logic [23:0] qpn_q[2];
@@ -127,7 +129,7 @@ module rx_lookup
         tail_q <= !tail_q;
       end
       if (give || !held_q[head_q]) wait_q <= '0;
-      else if (!wait_q[LogPatience]) wait_q <= wait_q + 1'b1;
+      else if (!wait_q[LogPatience]) wait_q <= paused_i ? wait_q + 1'b1 : '0;
       if (give_up) begin
         known_q[head_q] <= 1'b1;
         late_q[head_q] <= 1'b1;
