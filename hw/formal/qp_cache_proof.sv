@@ -40,7 +40,7 @@ module qp_cache_proof
   logic [P-1:0] req_ready, rsp_valid;
   qpc_status_e [P-1:0] rsp_status;
   logic [P-1:0][SlotW-1:0] rsp_slot;
-  logic probe_valid, mv_valid, mv_common, mv_zero, fd_ready, sd_ready, bad_valid, idle;
+  logic probe_valid, mv_valid, mv_common, mv_zero, fd_ready, sd_ready, bad_valid, idle, closed;
   logic [SlotW-1:0] probe_slot, mv_slot;
   logic [2:0] mv_save;
   logic [1:0] mv_fill;
@@ -58,7 +58,7 @@ module qp_cache_proof
     .mv_valid_o(mv_valid), .mv_ready_i, .mv_slot_o(mv_slot), .mv_save_o(mv_save), .mv_save_qpn_o(mv_save_qpn), .mv_fill_o(mv_fill),
     .mv_common_o(mv_common), .mv_zero_o(mv_zero), .mv_fill_qpn_o(mv_fill_qpn),
     .fd_valid_i, .fd_ready_o(fd_ready), .fd_err_i, .sd_valid_i, .sd_ready_o(sd_ready), .sd_err_i,
-    .bad_valid_o(bad_valid), .bad_ready_i, .bad_qpn_o(bad_qpn), .ev_o(ev), .idle_o(idle));
+    .bad_valid_o(bad_valid), .bad_ready_i, .bad_qpn_o(bad_qpn), .closed_o(closed), .ev_o(ev), .idle_o(idle));
 
   stream_check #(.Width(2 * QpnW + SlotW + 7)) u_move (
     .clk_i, .rst_ni, .valid_i(mv_valid), .ready_i(mv_ready_i),

@@ -346,6 +346,7 @@ module rnic_core
     .ev_o(ev_mr), .idle_o(block_idle[NumDrain+1])
   );
 
+  logic slot_closed;
   qp_ctx #(.DataW(DataW), .LogSets(QpLogSets), .LogWays(QpLogWays), .NumPorts(NumLook)) u_qp_ctx (
     .clk_i, .rst_ni(core_rst_n), .mem_on_i(qp_mem.on), .mem_base_i(qp_mem.base[63:11]), .mem_log_num_i(qp_mem.log_num),
     .req_valid_i(look_valid), .req_ready_o(look_ready), .req_qpn_i(look_qpn), .req_create_i(look_create),
@@ -377,7 +378,7 @@ module rnic_core
     .requester_ctx_flight_o(req_flight_in), .requester_ctx_entry_o(req_entry_in), .requester_ctx_rsp_valid_i(req_ctx_rsp_valid),
     .requester_ctx_i(req_ctx_out), .requester_ctx_flight_i(req_flight_out), .requester_ctx_entry_i(req_entry_out),
     .ack_queue_probe_qp_o(aq_probe), .ack_queue_busy_i(aq_busy), .tx_egress_probe_qp_o(eg_probe), .tx_egress_busy_i(eg_busy),
-    .ev_o(ev_qp), .idle_o(block_idle[NumDrain+2])
+    .closed_o(slot_closed), .ev_o(ev_qp), .idle_o(block_idle[NumDrain+2])
   );
 
   // what leaves with the number of its QP: CQEs of receives and sends, errors, turns, changes of MRs
@@ -715,7 +716,8 @@ module rnic_core
     .clk_i, .rst_ni(core_rst_n), .time_i,
     .window_i(reg2hw.tx_ctrl.window), .req_interval_i(reg2hw.ack_ctrl.req_interval),
     .quantum_log_i(reg2hw.tx_ctrl.quantum_log),
-    .list_busy_i(list_busy), .exp_valid_o(exp_valid), .exp_ready_i(exp_ready), .exp_qpn_o(exp_qpn),
+    // a QP with much to send must not stay in the rotation, and keep its slot, until all of it is sent
+    .list_busy_i(list_busy || slot_closed), .exp_valid_o(exp_valid), .exp_ready_i(exp_ready), .exp_qpn_o(exp_qpn),
     .tmr_valid_i(htmr_valid), .tmr_ready_o(htmr_ready), .tmr_qp_i(htmr_qp),
     .leave_valid_o(leave_valid), .leave_ready_i(leave_ready), .leave_qp_o(leave_qp),
     .turn_valid_i(hturn_valid), .turn_ready_o(hturn_ready), .turn_qp_i(hturn_qp),

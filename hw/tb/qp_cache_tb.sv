@@ -41,7 +41,7 @@ module qp_cache_tb #(
   logic [2:0] mv_save;
   logic [1:0] mv_fill;
   logic [QpnW-1:0] mv_save_qpn, mv_fill_qpn, bad_qpn;
-  logic bad_valid, bad_ready = 0, idle;
+  logic bad_valid, bad_ready = 0, idle, closed;
   ctx_ev_t ev;
 
   qp_cache #(.QpnW(QpnW), .LogSets(LogSets), .LogWays(LogWays), .NumPorts(P), .LogMoves(LogMoves)) dut (
@@ -54,7 +54,7 @@ module qp_cache_tb #(
     .mv_valid_o(mv_valid), .mv_ready_i(mv_ready), .mv_slot_o(mv_slot), .mv_save_o(mv_save), .mv_save_qpn_o(mv_save_qpn),
     .mv_fill_o(mv_fill), .mv_common_o(mv_common), .mv_zero_o(mv_zero), .mv_fill_qpn_o(mv_fill_qpn),
     .fd_valid_i(fd_valid), .fd_ready_o(fd_ready), .fd_err_i(fd_err), .sd_valid_i(sd_valid), .sd_ready_o(sd_ready), .sd_err_i(sd_err),
-    .bad_valid_o(bad_valid), .bad_ready_i(bad_ready), .bad_qpn_o(bad_qpn), .ev_o(ev), .idle_o(idle));
+    .bad_valid_o(bad_valid), .bad_ready_i(bad_ready), .bad_qpn_o(bad_qpn), .closed_o(closed), .ev_o(ev), .idle_o(idle));
 
   int now = 0;
   int uid = 0;

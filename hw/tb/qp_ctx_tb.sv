@@ -24,7 +24,7 @@ module qp_ctx_tb
   logic mem_on = 0;
   logic [P-1:0] req_valid = '0, req_ready, rsp_valid, rel_valid = '0;
   logic [P-1:0][23:0] req_qpn = '0;
-  logic req_create = 0, rel_forget = 0, pf_valid = 0, bad_valid, bad_ready = 0, idle;
+  logic req_create = 0, rel_forget = 0, pf_valid = 0, bad_valid, bad_ready = 0, idle, closed;
   qpc_status_e [P-1:0] rsp_status;
   qp_idx_t [P-1:0] rsp_slot;
   logic [23:0] pf_qpn = '0;
@@ -93,7 +93,7 @@ module qp_ctx_tb
     .requester_ctx_entry_o(s_entry_in), .requester_ctx_rsp_valid_i(s_rsp), .requester_ctx_i(s_out), .requester_ctx_flight_i(s_flight_out),
     .requester_ctx_entry_i(s_entry_out),
     .ack_queue_probe_qp_o(probe[6]), .ack_queue_busy_i(busy[6]), .tx_egress_probe_qp_o(probe[7]), .tx_egress_busy_i(busy[7]),
-    .ev_o(ev), .idle_o(idle));
+    .closed_o(closed), .ev_o(ev), .idle_o(idle));
 
   axi_rd_check #(.DataW(DataW), .IdW(1), .MaxBeats(rnic_pkg::BurstBeats), .MaxOpen(64)) u_rd_check (
     .clk_i(clk), .rst_ni(rst_n), .ar_valid_i(ar_valid), .ar_ready_i(ar_ready), .ar_id_i(1'b0), .ar_addr_i(ar_addr), .ar_len_i(ar_len),

@@ -79,6 +79,7 @@ module qp_cache
   output logic                           bad_valid_o,
   input  logic                           bad_ready_i,
   output logic [QpnW-1:0]                bad_qpn_o,
+  output logic                           closed_o,      // some slot gets no new pin: a look-up waits for it
   output ctx_ev_t                        ev_o,
   output logic                           idle_o
 );
@@ -594,6 +595,7 @@ module qp_cache
     end
   end
   always_comb for (int p = 0; p < int'(NumPorts); p++) rsp_slot_o[p] = pin_slot_q[p];
+  assign closed_o = |closed_q;
 
   assign idle_o = state_q == StIdle && !ex_sweep && !any_new && wait_q == '0 && try_q == '0 && fill_head_q == fill_tail_q &&
                   save_head_q == save_tail_q && !mv_valid_o && !bad_valid_o && !forget_q && !pf_valid_i && !pf_valid && !pf_wait_q;

@@ -129,6 +129,7 @@ module qp_ctx
   input  logic                           ack_queue_busy_i,
   output qp_idx_t                        tx_egress_probe_qp_o,
   input  logic                           tx_egress_busy_i,
+  output logic                           closed_o,      // a look-up waits for a slot that is in use
   output ctx_ev_t                        ev_o,
   output logic                           idle_o
 );
@@ -156,7 +157,7 @@ module qp_ctx
     .mv_valid_o(mv_valid), .mv_ready_i(mv_ready), .mv_slot_o(mv_slot), .mv_save_o(mv_save), .mv_save_qpn_o(mv_save_qpn), .mv_fill_o(mv_fill),
     .mv_common_o(mv_common), .mv_zero_o(mv_zero), .mv_fill_qpn_o(mv_fill_qpn),
     .fd_valid_i(fd_valid), .fd_ready_o(fd_ready), .fd_err_i(fd_err), .sd_valid_i(sd_valid), .sd_ready_o(sd_ready), .sd_err_i(sd_err),
-    .bad_valid_o, .bad_ready_i, .bad_qpn_o, .ev_o, .idle_o(cache_idle)
+    .bad_valid_o, .bad_ready_i, .bad_qpn_o, .closed_o, .ev_o, .idle_o(cache_idle)
   );
   // verilator lint_on PINCONNECTEMPTY
 
