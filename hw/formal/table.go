@@ -188,16 +188,16 @@ var proofs = []proof{
 	{
 		name:  "drain_count",
 		claim: "done and empty exact, however long the drain lasts (counters of 4 bits)",
-		sizes: []edit{{"hw/rtl/lib/drain_count.sv", "logic [15:0] begun_q,", "logic [3:0] begun_q,"}},
+		sizes: []edit{{"hw/rtl/lib/drain_count.sv", "parameter int unsigned CntW = 16", "parameter int unsigned CntW = 4"}},
 		reach: 40,
 		limit: 60 * time.Second,
 		mutants: []edit{
 			{"hw/rtl/lib/drain_count.sv", "!snap_q && !hold_i", "!snap_q"},
-			{"hw/rtl/lib/drain_count.sv", "target_q <= begun_q;", "target_q <= begun_q + 16'(begin_i);"},
+			{"hw/rtl/lib/drain_count.sv", "target_q <= begun_q;", "target_q <= begun_q + CntW'(begin_i);"},
 			{"hw/rtl/lib/drain_count.sv", "signed'(ended_q - target_q) >= 0", "signed'(ended_q - target_q) == 0"},
 			{"hw/rtl/lib/drain_count.sv", "(done_q || ", "("},
 			{"hw/rtl/lib/drain_count.sv", "        snap_q <= 1'b0;\n        done_q <= 1'b0;\n      end else if (done_o)", "        snap_q <= 1'b0;\n      end else if (done_o)"},
-			{"hw/rtl/lib/drain_count.sv", "target_q <= begun_q;", "target_q <= begun_q + 16'd1;"},
+			{"hw/rtl/lib/drain_count.sv", "target_q <= begun_q;", "target_q <= begun_q + 1'b1;"},
 		},
 	},
 	{
@@ -205,7 +205,7 @@ var proofs = []proof{
 		claim:  "order, none lost or twice, slot of the look-up, given up in time, pins end once, drain",
 		params: []string{"LogPatience=2"},
 		sizes: []edit{
-			{"hw/rtl/lib/drain_count.sv", "logic [15:0] begun_q,", "logic [3:0] begun_q,"},
+			{"hw/rtl/lib/drain_count.sv", "parameter int unsigned CntW = 16", "parameter int unsigned CntW = 4"},
 			{"hw/rtl/pkg/rnic_pkg.sv", "`define RNIC_NUM_QP 256", "`define RNIC_NUM_QP 4"},
 		},
 		reach: 20,
