@@ -340,11 +340,11 @@ func (ch *Channel) Next(ctx context.Context) (*CQ, error) {
 			cq := ch.rest[n-1]
 			ch.rest = ch.rest[:n-1]
 			v.mu.Unlock()
-			if _, err := cq.arm(); err != nil {
+			if _, err := cq.arm("get_cq_event"); err != nil {
 				v.mu.Lock()
 				ch.rest = append(ch.rest, cq)
 				v.mu.Unlock()
-				return nil, &Error{Verb: "get_cq_event", Attr: "CQs armed", Got: ch.limit, Limit: ch.limit, Err: err, Hint: "spread the CQs over several channels"}
+				return nil, err
 			}
 			continue
 		}
@@ -420,14 +420,14 @@ func (ch *Channel) Close() error {
 
 // arm asks the device for an event, unless one is due already, and gives the number of events so far. The EQ must have room for
 // the events of all that are armed.
-func (cq *CQ) arm() (uint64, error) {
+func (cq *CQ) arm(verb string) (uint64, error) {
 	v := cq.ch.eq.vec
 	v.mu.Lock()
 	events, due := cq.events, cq.armed
 	if !due && !cq.gone {
 		if cq.ch.due >= cq.ch.limit {
 			v.mu.Unlock()
-			return 0, ErrLimit
+			return 0, &Error{Verb: verb, Attr: "CQs armed", Got: cq.ch.limit, Limit: cq.ch.limit, Err: ErrLimit, Hint: "spread the CQs over several channels"}
 		}
 		cq.ch.due++
 		cq.armed = true
@@ -463,9 +463,9 @@ func (cq *CQ) Wait(ctx context.Context, wcs []WC) (int, error) {
 		if err := ctx.Err(); err != nil {
 			return 0, &Error{Verb: verb, Attr: "CQ", Got: cq.cqn, Err: err}
 		}
-		events, err := cq.arm()
+		events, err := cq.arm(verb)
 		if err != nil {
-			return 0, &Error{Verb: verb, Attr: "CQs armed", Got: cq.ch.limit, Limit: cq.ch.limit, Err: err, Hint: "spread the CQs over several channels"}
+			return 0, err
 		}
 		if n, err := cq.poll(wcs); n > 0 || err != nil {
 			return n, err

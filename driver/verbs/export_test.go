@@ -106,7 +106,7 @@ func NotifiedNop(d *Device) error {
 
 // Arm arms a CQ as Wait does; CQEvents tells how many events have come and whether one is due.
 func Arm(cq *CQ) error {
-	_, err := cq.arm()
+	_, err := cq.arm("req_notify_cq")
 	return err
 }
 

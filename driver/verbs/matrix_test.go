@@ -5,8 +5,6 @@ package verbs_test
 import (
 	"encoding/binary"
 	"fmt"
-	"net"
-	"net/netip"
 	"os"
 	"strings"
 	"testing"
@@ -68,12 +66,12 @@ func newMatrix(t *testing.T, width int) *matrix {
 	m.shadow = make([]byte, m.mem.Len())
 	// twice as many as a set has places, so that all of them together leave no room for the QP
 	const sets = 64
-	for len(m.others) < 8 {
+	for i := range uint32(8) {
+		verbs.NextQP(m.dev, m.qp.QPN()+(i+1)*sets)
 		qp, err := m.pd.CreateQP(verbs.QPConfig{SendCQ: m.cq, MaxSendWR: 1})
 		require.NoError(t, err)
-		if qp.QPN()%sets == m.qp.QPN()%sets {
-			m.others = append(m.others, qp)
-		}
+		require.Equal(t, m.qp.QPN()+(i+1)*sets, qp.QPN())
+		m.others = append(m.others, qp)
 	}
 	return m
 }
@@ -83,16 +81,8 @@ func (m *matrix) bring(s verbs.QPState, lkey uint32, recv bool) {
 	m.t.Helper()
 	sge := m.mem.SGE(matrixRecv, matrixLen)
 	sge.LKey ^= lkey
-	attrs := []verbs.QPAttr{
-		{State: verbs.Of(verbs.StateReset)},
-		{State: verbs.Of(verbs.StateInit), Access: verbs.Of(allRemote), PKeyIndex: verbs.Of(0)},
-		{State: verbs.Of(verbs.StateRTR), PathMTU: verbs.Of(verbs.MTU256), DestQPN: verbs.Of(uint32(0x654321)), RQPSN: verbs.Of(uint32(wirePSN)),
-			AH:          &verbs.AHAttr{DGID: verbs.GIDFromAddr(netip.MustParseAddr("192.0.2.2")), DMAC: net.HardwareAddr{2, 0, 0, 0, 0, 2}},
-			MinRNRTimer: verbs.Of(uint8(wireRNR)), MaxDestRdAtomic: verbs.Of(uint8(4)), FlowControl: verbs.Of(false)},
-		{State: verbs.Of(verbs.StateRTS), SQPSN: verbs.Of(uint32(0)), Timeout: verbs.Of(uint8(14)), RetryCnt: verbs.Of(uint8(7)),
-			RNRRetry: verbs.Of(uint8(7)), MaxRdAtomic: verbs.Of(uint8(4))},
-		{State: verbs.Of(verbs.StateSQD)},
-	}
+	attrs := append([]verbs.QPAttr{{State: verbs.Of(verbs.StateReset)}}, connectAttrs(0x654321, verbs.MTU256, 0)...)
+	attrs = append(attrs, verbs.QPAttr{State: verbs.Of(verbs.StateSQD)})
 	for _, a := range attrs {
 		if s == verbs.StateErr && *a.State == verbs.StateSQD {
 			a = verbs.QPAttr{State: verbs.Of(verbs.StateErr)}
@@ -172,11 +162,8 @@ func (m *matrix) said() string {
 
 // refused is how often packets were dropped or refused, for any reason.
 func (m *matrix) refused() (n uint64) {
-	for i := 1; i < roce.NumReasons; i++ {
-		n += m.counter(regs.RxDropOffset + 8*uint64(i))
-	}
-	for i := range uint64(regs.TransportDropCount) {
-		n += m.counter(regs.TransportDropOffset + 8*i)
+	for _, c := range m.counts() {
+		n += c
 	}
 	return n
 }

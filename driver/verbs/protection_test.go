@@ -105,17 +105,22 @@ func newArena(t *testing.T, width int) *arena {
 	return a
 }
 
-// join connects a QP to the peer's QP with the number.
-func (a *arena) join(qp *verbs.QP, qpn uint32, mtu verbs.MTU) {
-	a.t.Helper()
-	attrs := []verbs.QPAttr{
-		{State: verbs.Of(verbs.StateInit), Access: verbs.Of(allRemote), PKeyIndex: &a.pkeyIndex},
+// connectAttrs take an RC QP from RESET to INIT, RTR and RTS, connected to the peer's QP with the number.
+func connectAttrs(qpn uint32, mtu verbs.MTU, pkeyIndex int) []verbs.QPAttr {
+	return []verbs.QPAttr{
+		{State: verbs.Of(verbs.StateInit), Access: verbs.Of(allRemote), PKeyIndex: &pkeyIndex},
 		{State: verbs.Of(verbs.StateRTR), PathMTU: &mtu, DestQPN: &qpn, RQPSN: verbs.Of(uint32(wirePSN)),
 			AH:          &verbs.AHAttr{DGID: verbs.GIDFromAddr(netip.MustParseAddr("192.0.2.2")), DMAC: net.HardwareAddr{2, 0, 0, 0, 0, 2}},
 			MinRNRTimer: verbs.Of(uint8(wireRNR)), MaxDestRdAtomic: verbs.Of(uint8(4)), FlowControl: verbs.Of(false)},
 		{State: verbs.Of(verbs.StateRTS), SQPSN: verbs.Of(uint32(0)), Timeout: verbs.Of(uint8(14)), RetryCnt: verbs.Of(uint8(7)),
 			RNRRetry: verbs.Of(uint8(7)), MaxRdAtomic: verbs.Of(uint8(4))},
 	}
+}
+
+// join connects a QP to the peer's QP with the number.
+func (a *arena) join(qp *verbs.QP, qpn uint32, mtu verbs.MTU) {
+	a.t.Helper()
+	attrs := connectAttrs(qpn, mtu, a.pkeyIndex)
 	if qp.Type() == verbs.TypeUC {
 		attrs[1].MinRNRTimer, attrs[1].MaxDestRdAtomic, attrs[1].FlowControl = nil, nil, nil
 		attrs[2] = verbs.QPAttr{State: attrs[2].State, SQPSN: attrs[2].SQPSN}
@@ -157,15 +162,15 @@ func acks(psn int, syndrome uint8, msn int) string {
 }
 
 // counts are the drop counters that are not 0.
-func (a *arena) counts() map[string]uint64 {
+func (w *wire) counts() map[string]uint64 {
 	m := map[string]uint64{}
 	for i := 1; i < roce.NumReasons; i++ {
-		if n := a.counter(regs.RxDropOffset + 8*uint64(i)); n > 0 {
+		if n := w.counter(regs.RxDropOffset + 8*uint64(i)); n > 0 {
 			m[roce.Reason(i).String()] = n
 		}
 	}
 	for i := range uint64(regs.TransportDropCount) {
-		if n := a.counter(regs.TransportDropOffset + 8*i); n > 0 {
+		if n := w.counter(regs.TransportDropOffset + 8*i); n > 0 {
 			m[regs.TransportDrop(i).String()] = n
 		}
 	}
