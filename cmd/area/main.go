@@ -19,6 +19,7 @@ import (
 	"errors"
 	"flag"
 	"fmt"
+	"io"
 	"io/fs"
 	"os"
 	"os/exec"
@@ -168,12 +169,19 @@ func yosys(name, script string, inputs ...string) (log []byte, err error) {
 		return nil, fmt.Errorf("write Yosys script: %w", err)
 	}
 	cmd := exec.Command("hw/synth/yosys.sh", append([]string{path}, inputs...)...)
-	log, err = cmd.CombinedOutput()
-	log = regexp.MustCompile("\x1b\\[[0-9;]*m").ReplaceAll(log, nil)
 	logPath := filepath.Join(workDir, name+".log")
-	if werr := os.WriteFile(logPath, log, 0o644); werr != nil {
-		return nil, fmt.Errorf("write Yosys log: %w", werr)
+	file, err := os.Create(logPath) // as it comes: one that takes long can be looked at
+	if err != nil {
+		return nil, fmt.Errorf("Yosys log: %w", err)
 	}
+	cmd.Stdout, cmd.Stderr = file, file
+	err = cmd.Run()
+	file.Close()
+	log, rerr := os.ReadFile(logPath)
+	if rerr != nil {
+		return nil, fmt.Errorf("Yosys log: %w", rerr)
+	}
+	log = regexp.MustCompile("\x1b\\[[0-9;]*m").ReplaceAll(log, nil)
 	if err != nil {
 		why := regexp.MustCompile(`(?m)^.*ERROR.*$`).Find(log)
 		return nil, fmt.Errorf("script %s: %w: %s (log: %s)", path, err, why, logPath)
@@ -430,23 +438,26 @@ func (f flow) batch(name string, batch []*sourceModule, modules map[string]*sour
 			}
 		}
 	}
-	ilPath, jsonPath := filepath.Join(workDir, name+".il"), filepath.Join(workDir, name+".json")
+	ilPath := filepath.Join(workDir, name+".il")
 	if err := os.WriteFile(ilPath, il.Bytes(), 0o644); err != nil {
 		return fmt.Errorf("write RTLIL: %w", err)
 	}
 	start := time.Now()
-	log, err := yosys(name, "read_rtlil "+ilPath+"\n"+f.script+"blackbox =A:whitebox\nwrite_json "+jsonPath+"\n", ilPath)
+	// The netlist comes by standard output: a file of the WebAssembly build is copied for every few KB written to it.
+	out, err := yosys(name, "read_rtlil "+ilPath+"\n"+f.script+"blackbox =A:whitebox\nwrite_json\n", ilPath)
 	if err != nil {
 		return err
 	}
-	fmt.Fprintf(os.Stderr, "%s: %d modules in %d s, the largest %s\n", name, len(batch), int(time.Since(start).Seconds()), batch[0].Name)
-	text, err := os.ReadFile(jsonPath)
-	if err != nil {
-		return fmt.Errorf("netlist: %w", err)
+	log, text, ok := bytes.Cut(out, []byte("\n{\n"))
+	if !ok {
+		return fmt.Errorf("no netlist of %s (log: %s)", name, filepath.Join(workDir, name+".log"))
 	}
-	os.Remove(jsonPath)
+	fmt.Fprintf(os.Stderr, "%s: %d modules in %d s, the largest %s\n", name, len(batch), int(time.Since(start).Seconds()), batch[0].Name)
+	if err := os.WriteFile(filepath.Join(workDir, name+".log"), log, 0o644); err != nil {
+		return fmt.Errorf("write Yosys log: %w", err)
+	}
 	var design struct{ Modules map[string]*netlist }
-	if err := json.Unmarshal(text, &design); err != nil {
+	if err := json.NewDecoder(io.MultiReader(strings.NewReader("{"), bytes.NewReader(text))).Decode(&design); err != nil {
 		return fmt.Errorf("netlist of %s: %w", name, err)
 	}
 	memories := map[string]string{}
