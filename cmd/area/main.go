@@ -5,9 +5,10 @@
 // levels of logic, and writes build/area.json.
 //
 //	area            everything (netlists of modules that did not change are kept in build/area)
-//	area -update    the same; then writes docs/area.md and hw/synth/baseline.json
+//	area -update    the same; then writes docs/area.md, its block of README.md and hw/synth/baseline.json
 //	area -top NAME  one module and those inside, prints only
-//	area -check     maps only the modules that differ from hw/synth/baseline.json and prints what grew or shrank
+//	area -check     maps only the modules that differ from hw/synth/baseline.json and prints what grew or shrank;
+//	                with -budget 2m small ones first, and those that the time does not suffice for are named
 package main
 
 import (
@@ -26,6 +27,7 @@ import (
 	"path/filepath"
 	"regexp"
 	"runtime"
+	"slices"
 	"sort"
 	"strings"
 	"sync"
@@ -37,6 +39,7 @@ const (
 	reportPath   = "build/area.json"
 	baselinePath = "hw/synth/baseline.json"
 	docsPath     = "docs/area.md"
+	readmePath   = "README.md"
 	topModule    = "rnic_core"
 )
 
@@ -47,7 +50,8 @@ type flow struct {
 	Width int
 	// script maps the modules that have been read.
 	script string
-	bram   string // what a BRAM is
+	bram   string    // what a BRAM is
+	until  time.Time // with a budget: no more modules are begun
 }
 
 var flows = []flow{
@@ -71,24 +75,28 @@ synth_xilinx -family xcup -noiopad -noclkbuf -run map_ffram:check
 }
 
 func main() {
-	update := flag.Bool("update", false, "write "+docsPath+" and "+baselinePath)
+	update := flag.Bool("update", false, "write "+docsPath+", its block of "+readmePath+" and "+baselinePath)
 	check := flag.Bool("check", false, "map only the modules that differ from "+baselinePath)
 	only := flag.String("flow", "", "only this flow: ecp5 or xcup")
 	top := flag.String("top", topModule, "map this module and those inside")
+	budget := flag.Duration("budget", 0, "with -check: begin no more modules after this time")
 	jobs := flag.Int("j", runtime.NumCPU(), "Yosys processes at a time (up to 2 GB of memory each)")
 	flag.Parse()
-	if err := run(*update, *check, *only, *top, *jobs); err != nil {
+	if err := run(*update, *check, *only, *top, *jobs, *budget); err != nil {
 		fmt.Fprintln(os.Stderr, "area:", err)
 		os.Exit(1)
 	}
 }
 
-func run(update, check bool, only, top string, jobs int) error {
+func run(update, check bool, only, top string, jobs int, budget time.Duration) error {
 	if update && (check || only != "" || top != topModule) {
 		return errors.New("-update goes without -check, -flow and -top: the baseline is made of everything")
 	}
 	if check && top != topModule {
 		return errors.New("-check goes without -top: the baseline is that of " + topModule)
+	}
+	if budget != 0 && !check {
+		return errors.New("-budget goes with -check")
 	}
 	if out, err := exec.Command("hw/synth/yosys.sh").CombinedOutput(); err != nil {
 		return fmt.Errorf("no Yosys: %w\n%s", err, out)
@@ -103,7 +111,8 @@ func run(update, check bool, only, top string, jobs int) error {
 		return fmt.Errorf("nothing to compare with: %w (make it with go run ./cmd/area -update)", err)
 	}
 	rep := &report{Flows: map[string]*flowReport{}}
-	for _, f := range flows {
+	var until time.Time
+	for i, f := range flows {
 		if only != "" && f.Name != only {
 			continue
 		}
@@ -112,6 +121,12 @@ func run(update, check bool, only, top string, jobs int) error {
 			old = base.Flows[f.Name]
 		}
 		start := time.Now()
+		if budget != 0 { // the flows that are left share what is left
+			if i == 0 || only != "" {
+				until = start.Add(budget)
+			}
+			f.until = start.Add(time.Until(until) / time.Duration(len(flows)-i))
+		}
 		fr, err := f.run(top, jobs, check, old)
 		if err != nil {
 			return fmt.Errorf("%s: %w", f.Title, err)
@@ -121,7 +136,10 @@ func run(update, check bool, only, top string, jobs int) error {
 			fr.print(os.Stdout, f)
 		}
 		fmt.Printf("%s: %d modules mapped in %d s, %d known\n", f.Title, fr.mapped, int(time.Since(start).Seconds()),
-			len(fr.Modules)-fr.mapped)
+			len(fr.Modules)-fr.mapped-len(fr.skipped))
+		if len(fr.skipped) > 0 {
+			fmt.Printf("changed, but not mapped for want of time (make area AREA=-check): %s\n", strings.Join(fr.skipped, " "))
+		}
 	}
 	if top != topModule {
 		return rep.bad()
@@ -143,6 +161,9 @@ func run(update, check bool, only, top string, jobs int) error {
 		rep.document(&doc)
 		if err := os.WriteFile(docsPath, doc.Bytes(), 0o644); err != nil {
 			return fmt.Errorf("write documentation: %w", err)
+		}
+		if err := rep.readme(); err != nil {
+			return err
 		}
 		if err := writeJSON(baselinePath, rep); err != nil {
 			return err
@@ -319,11 +340,16 @@ func (f flow) run(top string, jobs int, check bool, old *flowReport) (*flowRepor
 			todo = append(todo, modules[name])
 		}
 	}
-	if err := f.synthesise(top, todo, modules, hashes, jobs); err != nil {
+	skipped, err := f.synthesise(top, todo, modules, hashes, jobs)
+	if err != nil {
 		return nil, err
 	}
 
-	rep := &flowReport{Modules: map[string]*moduleReport{}, mapped: len(todo)}
+	rep := &flowReport{Modules: map[string]*moduleReport{}, mapped: len(todo) - len(skipped)}
+	gone := map[string]bool{}
+	for _, m := range skipped {
+		gone[hashes[m.Name]] = true
+	}
 	nets := map[string]*mapped{}
 	for name, h := range hashes {
 		m, err := loadMapped(cachePath(f, h))
@@ -354,6 +380,11 @@ func (f flow) run(top string, jobs int, check bool, old *flowReport) (*flowRepor
 				}
 				mr.Memories = append(mr.Memories, mem)
 			}
+		} else if gone[mr.Hash] {
+			rep.skipped = append(rep.skipped, instance(path))
+			if was := old.Modules[path]; was != nil {
+				*mr = *was
+			}
 		} else {
 			for _, was := range old.Modules {
 				if was.Hash == mr.Hash {
@@ -382,50 +413,71 @@ func (f flow) run(top string, jobs int, check bool, old *flowReport) (*flowRepor
 
 var memoryMapping = regexp.MustCompile(`(?m)^mapping memory (\S+) via (\S+)$`)
 
-// synthesise maps modules in a few Yosys processes and puts the netlists into the cache.
-func (f flow) synthesise(top string, todo []*sourceModule, modules map[string]*sourceModule, hashes map[string]string, jobs int) error {
+// synthesise maps modules in a few Yosys processes and puts the netlists into the cache. With a budget it begins with the
+// smallest, and returns what it did not come to.
+func (f flow) synthesise(top string, todo []*sourceModule, modules map[string]*sourceModule, hashes map[string]string, jobs int) ([]*sourceModule, error) {
 	sort.Slice(todo, func(i, j int) bool { return len(todo[i].text) > len(todo[j].text) })
 	// as many modules to a process as cost little beside starting it
 	var batches [][]*sourceModule
 	var sizes []int
 	for _, m := range todo {
 		k := len(batches) - 1
-		if k < 0 || sizes[k]+len(m.text) > 40000 {
+		if k < 0 || sizes[k]+len(m.text) > 20000 {
 			batches, sizes = append(batches, nil), append(sizes, 0)
 			k++
 		}
 		batches[k] = append(batches[k], m)
 		sizes[k] += len(m.text)
 	}
-	work := make(chan int, len(batches))
-	for i := range batches {
-		work <- i
+	if !f.until.IsZero() {
+		slices.Reverse(batches)
 	}
-	close(work)
-	errs := make(chan error, jobs)
-	var wg sync.WaitGroup
+	var (
+		wg      sync.WaitGroup
+		mu      sync.Mutex // of what follows
+		next    int
+		failed  error
+		skipped []*sourceModule
+	)
 	for range jobs {
 		wg.Add(1)
 		go func() {
 			defer wg.Done()
-			for i := range work {
-				if err := f.batch(fmt.Sprintf("%s_%s_%d", f.Name, top, i), batches[i], modules, hashes); err != nil {
-					errs <- err
+			for {
+				mu.Lock()
+				i := next
+				next++
+				late := !f.until.IsZero() && time.Now().After(f.until)
+				if i < len(batches) && late {
+					skipped = append(skipped, batches[i]...)
+				}
+				end := i >= len(batches) || failed != nil
+				mu.Unlock()
+				if end {
 					return
+				}
+				if late {
+					continue
+				}
+				if err := f.batch(fmt.Sprintf("%s_%s_%d", f.Name, top, i), batches[i], modules, hashes); err != nil {
+					mu.Lock()
+					failed = err
+					mu.Unlock()
 				}
 			}
 		}()
 	}
 	wg.Wait()
-	close(errs)
-	return <-errs
+	return skipped, failed
 }
 
 func (f flow) batch(name string, batch []*sourceModule, modules map[string]*sourceModule, hashes map[string]string) error {
 	in := map[string]bool{}
 	var il bytes.Buffer
+	names := ""
 	for _, m := range batch {
 		in[m.Name] = true
+		names += " " + m.Name
 		for _, line := range m.text {
 			il.WriteString(line + "\n")
 		}
@@ -443,8 +495,8 @@ func (f flow) batch(name string, batch []*sourceModule, modules map[string]*sour
 		return fmt.Errorf("write RTLIL: %w", err)
 	}
 	start := time.Now()
-	// The netlist comes by standard output: a file of the WebAssembly build is copied for every few KB written to it.
-	out, err := yosys(name, "read_rtlil "+ilPath+"\n"+f.script+"blackbox =A:whitebox\nwrite_json\n", ilPath)
+	// The netlist comes by standard output: a file of the WebAssembly build is copied for every few KB that are written to it.
+	out, err := yosys(name, "read_rtlil "+ilPath+"\n"+f.script+"blackbox =A:whitebox\nselect"+names+"\nwrite_json -selected\n", ilPath)
 	if err != nil {
 		return err
 	}

@@ -201,3 +201,24 @@ func TestCompare(t *testing.T) {
 		t.Errorf("memory of flip-flops: %v", err)
 	}
 }
+
+func TestSummary(t *testing.T) {
+	mod := func(name string, own counts) *moduleReport { return &moduleReport{Module: name, Own: own} }
+	r := &report{Revision: "abc", Date: "2026-01-01", Flows: map[string]*flowReport{"xcup": {Modules: map[string]*moduleReport{
+		"": mod("rnic_core", counts{LUT: 5}), "u_a": mod("a", counts{LUT: 10}), "u_b": mod("b", counts{LUT: 20, BRAM: 1.5}), "u_b.u_c": mod("c", counts{LUT: 2, DSP: 1})}}}}
+	r.Flows["xcup"].total()
+	var out bytes.Buffer
+	r.summary(&out)
+	_, table, _ := strings.Cut(out.String(), "--: |\n")
+	want := "| **`rnic_core`** | 37 | 0 | 0 | 1.5 | 1 |\n| `b` | 22 | 0 | 0 | 1.5 | 1 |\n| `a` | 10 | 0 | 0 | 0 | 0 |\n"
+	if table != want {
+		t.Errorf("got\n%swant\n%s", table, want)
+	}
+	got, err := splice("x\n<!-- area -->\nold\n<!-- end area -->\ny\n", "area", "new\n")
+	if want := "x\n<!-- area -->\nnew\n<!-- end area -->\ny\n"; err != nil || got != want {
+		t.Errorf("spliced %q, %v", got, err)
+	}
+	if _, err := splice("x\n<!-- area -->\n", "area", ""); err == nil {
+		t.Error("a text without the end mark was taken")
+	}
+}

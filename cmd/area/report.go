@@ -3,9 +3,11 @@
 package main
 
 import (
+	"bytes"
 	"fmt"
 	"io"
 	"math"
+	"os"
 	"os/exec"
 	"sort"
 	"strings"
@@ -23,6 +25,7 @@ type flowReport struct {
 	Paths   []path                   `json:"paths"`
 	Loops   int                      `json:"loops"` // cells in combinational loops
 	mapped  int
+	skipped []string // changed, not mapped
 }
 
 type moduleReport struct {
@@ -283,4 +286,66 @@ func instanceName(path string, m *moduleReport) string {
 		return "`" + m.Module + "`"
 	}
 	return "`" + m.Module + "` " + path[strings.LastIndexByte(path, '.')+1:]
+}
+
+// Modules of a table in README.md.
+const readmeRows = 10
+
+// summary writes the block of README.md: totals, and the largest modules.
+func (r *report) summary(w io.Writer) {
+	fmt.Fprintf(w, "Estimates of Yosys for revision %s of %s, mapped module by module, not placed or routed ([all modules](docs/area.md)):\n", r.Revision, r.Date)
+	for _, f := range flows {
+		fr := r.Flows[f.Name]
+		if fr == nil {
+			continue
+		}
+		type row struct {
+			name string
+			all  counts
+		}
+		var rows []row
+		fr.rows(func(path string, level int, m *moduleReport, own counts) {
+			if level == 1 {
+				rows = append(rows, row{m.Module, m.All})
+			}
+		})
+		sort.SliceStable(rows, func(i, j int) bool { return rows[i].all.LUT+rows[i].all.LUTRAM > rows[j].all.LUT+rows[j].all.LUTRAM })
+		fmt.Fprintf(w, "\n| %s | LUT | LUT as memory | FF | BRAM (%s) | DSP |\n| --- | --: | --: | --: | --: | --: |\n", f.Title, f.bram)
+		line := func(name string, c counts) {
+			fmt.Fprintf(w, "| %s | %d | %d | %d | %g | %d |\n", name, c.LUT, c.LUTRAM, c.FF, c.BRAM, c.DSP)
+		}
+		line("**`"+topModule+"`**", fr.Modules[""].All)
+		for _, x := range rows[:min(readmeRows, len(rows))] {
+			line("`"+x.name+"`", x.all)
+		}
+	}
+}
+
+// readme replaces the lines between the marks in README.md.
+func (r *report) readme() error {
+	text, err := os.ReadFile(readmePath)
+	if err != nil {
+		return fmt.Errorf("readme: %w", err)
+	}
+	var b bytes.Buffer
+	r.summary(&b)
+	out, err := splice(string(text), "area", b.String())
+	if err != nil {
+		return fmt.Errorf("%s: %w", readmePath, err)
+	}
+	if err := os.WriteFile(readmePath, []byte(out), 0o644); err != nil {
+		return fmt.Errorf("readme: %w", err)
+	}
+	return nil
+}
+
+// splice replaces what is between the lines <!-- NAME --> and <!-- end NAME -->.
+func splice(text, name, block string) (string, error) {
+	begin, end := "<!-- "+name+" -->\n", "<!-- end "+name+" -->\n"
+	head, rest, ok := strings.Cut(text, begin)
+	_, tail, ok2 := strings.Cut(rest, end)
+	if !ok || !ok2 {
+		return "", fmt.Errorf("no lines %q and %q", strings.TrimSpace(begin), strings.TrimSpace(end))
+	}
+	return head + begin + block + end + tail, nil
 }

@@ -2,7 +2,7 @@
 // Runs a Yosys script in the WebAssembly build: node yosys.mjs NPM_DIR SCRIPT [FILE...] (from the top of the repository).
 // The build sees only the files it is given: hw/, the script and FILEs (or folders), all at their paths. What the script writes
 // below build/ (into the script's folder or a FILE's) is written there.
-import { readFileSync, readdirSync, statSync, writeFileSync } from "node:fs";
+import { readFileSync, readdirSync, statSync, writeFileSync, writeSync } from "node:fs";
 import { createRequire } from "node:module";
 import { join, resolve } from "node:path";
 import { pathToFileURL } from "node:url";
@@ -42,13 +42,32 @@ function save(dir, before, path) {
   }
 }
 
+// Yosys writes a few bytes at a time: they are put together, in a buffer that is written when it is full, and at least every second.
+const buffer = Buffer.alloc(1 << 16);
+let level = 0;
+let written = 0;
+function flush() {
+  for (let at = 0; at < level; ) at += writeSync(1, buffer, at, level - at);
+  level = 0;
+  written = Date.now();
+}
 const print = (bytes) => {
-  if (bytes !== null) process.stdout.write(bytes);
+  if (bytes === null) return flush();
+  for (let at = 0; at < bytes.length; ) {
+    const n = Math.min(bytes.length - at, buffer.length - level);
+    buffer.set(bytes.subarray(at, at + n), level);
+    level += n;
+    at += n;
+    if (level === buffer.length) flush();
+  }
+  if (bytes.length > 0 && bytes[bytes.length - 1] === 10 && Date.now() - written > 1000) flush();
 };
 try {
   const result = await runYosys(["-Q", "-T", "-s", script], files, { stdout: print, stderr: print, decodeASCII: false });
+  flush();
   if (result?.build) save(result.build, files.build, "build");
 } catch (err) {
+  flush();
   console.error(`ERROR: ${err?.message ?? err}`);
   process.exit(1);
 }
