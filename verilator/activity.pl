@@ -580,10 +580,15 @@ sub masks {  # who else is told of a change that piece $id makes
 
 # ---- C++
 
-my (%promote, %cname);
-for my $v (keys %in_piece) {
-  if ($own{$v}) { ($cname{$v} = $v) =~ s/^.*(?:->|:)//; }
-  elsif ($var{$v}{local}) {
+# A piece may have statements of several functions, whose locals may have the same name. Counters of loops may be one variable, and stay
+# what trim_locals.pl knows them by; of the others each has its own name.
+my (%promote, %cname, %taken);
+for my $v (sort keys %in_piece) {
+  if ($own{$v}) {
+    ($cname{$v} = $v) =~ s/^.*(?:->|:)//;
+    my $n = $taken{$in_piece{$v}[0]}{$cname{$v}}++;
+    $cname{$v} .= "__of$n" if $n && $cname{$v} ne '__Vilp';
+  } elsif ($var{$v}{local}) {
     $v =~ /^(.*):(.*)$/;
     my ($f, $n) = ($1, $2);
     my ($k) = grep { ($func{$_} && $_ eq $f) } $f;
@@ -695,7 +700,9 @@ sub cxx_piece {
   my @l;
   for my $u (@{$p->{units}}) { for my $s (@{$u->{s}}) { $s->{fn} = $u->{fn}; push @l, $s; } }
   my $t = "static void act_$pid($P* __restrict vlSelf) {\n  uint64_t* const a VL_ATTR_UNUSED = vlSelf->__Vact.a;\n";
+  my %declared;
   for my $v (sort grep { $own{$_} } keys %{$p->{named}}) {
+    next if $declared{$cname{$v}}++;
     (my $type = $var{$v}{type}) =~ s{/\*.*?\*/}{};
     $t .= "  $type $cname{$v};\n";
     next if !$var{$v}{zero};
