@@ -377,7 +377,7 @@ module cmd_proc_tb #(
   end
 
   // ---- blocks that drain ------------------------------------------------------------------------------
-  int drain_rounds = 0, drain_wait[NumDrain];
+  int drain_rounds = 0, state_round = 0, drain_wait[NumDrain];  // state_round: rounds when the state of a QP was written alone
   logic drain_old = 0, drain_block = 0;
   always @(negedge clk) if (rst_n) begin
     if (drain_old && !drain) begin
@@ -385,6 +385,7 @@ module cmd_proc_tb #(
       if (!(&drain_done)) $fatal(1, "round ended before all blocks were done");
     end
     drain_old = drain;
+    if (qp_cmd_valid && qp_cmd_op == QpCmdState) state_round = drain_rounds;
     for (int i = 0; i < NumDrain; i++) begin
       if (!drain) begin
         drain_done[i] = 0;
@@ -1018,10 +1019,12 @@ module cmd_proc_tb #(
     check_qp(Q);
     if (fatals != 1) $fatal(1, "fatals %0d", fatals);
     modify(Q, BaseB, 3, BadState, SynState);
-    modify(Q, BaseB, 6, Ok, 0);
     n = drain_rounds;
+    modify(Q, BaseB, 6, Ok, 0);
+    if (drain_rounds != n) $fatal(1, "a QP goes to ERR without a drain");
     modify(Q, BaseNone, 0, Ok, 0);
-    if (drain_rounds != n + 7) $fatal(1, "reset drained %0d rounds", drain_rounds - n);
+    if (drain_rounds != n + 9) $fatal(1, "reset drained %0d rounds", drain_rounds - n);
+    if (state_round != n + 2) $fatal(1, "reset before the doorbells of before: %0d rounds", state_round - n);
     if (last_rsp.op != QpStateReset) $fatal(1, "reset does not empty the receive queue");
     // the QP has lost its window; another one goes with its destruction
     run(CmdOpcodeQueryMw, 3, BaseNone, Ok, 0);
@@ -1056,7 +1059,8 @@ module cmd_proc_tb #(
     drain_block = 0;
     wait_answer(pi);
     commands++;
-    if (drain_rounds != n + 7) $fatal(1, "destroy drained %0d rounds", drain_rounds - n);
+    if (drain_rounds != n + 9) $fatal(1, "destroy drained %0d rounds", drain_rounds - n);
+    if (state_round != n + 2) $fatal(1, "destroyed before the doorbells of before: %0d rounds", state_round - n);
     if (u_mem.get(RspBase + 64'(256 * (int'(pi - 1) % 4))) != Ok) $fatal(1, "destroy");
     run(CmdOpcodeQueryQp, Q, BaseNone, NotFound, 0);
     run(CmdOpcodeQueryMw, 3, BaseNone, Ok, 0);

@@ -8,7 +8,7 @@
 // holds the phase bit (1 on the first pass), so that a reader that sees the phase sees the whole
 // answer. About 60 cycles plus three memory round trips per command at 512 bit; commands that take
 // something away also wait for seven rounds of drain over all blocks, after which no access to its
-// memory is in flight. cmdq enable 0 -> 1 restarts both rings at slot 0. A producer index more than
+// memory is in flight. Two rounds before a QP is destroyed or reset carry out its doorbells from before the command. cmdq enable 0 -> 1 restarts both rings at slot 0. A producer index more than
 // one ring ahead is refused (ev_error_o). Host memory that answers with an error: status
 // exec_error, ev_error_o.
 //
@@ -176,6 +176,8 @@ module cmd_proc
   localparam int unsigned HdrBeats = HdrW > DataW ? HdrW / DataW : 1;
   localparam int unsigned BeatW = $clog2(RspBeats);
   localparam int unsigned RoundWait = 4;        // cycles a block may take to see a change of drain
+  localparam logic [2:0]  AllRounds = 3'd7;     // until nothing of before is in any block
+  localparam logic [2:0]  DoorbellRounds = 2;   // until the doorbells of before are applied: out of the service list, into their queue
 
   typedef enum logic [5:0] {
     StIdle,
@@ -662,8 +664,8 @@ module cmd_proc
     syndrome_q <= syndrome;
     state_q <= StRspLoad;
   endtask
-  task automatic drain(input state_e then_state);
-    rounds_q <= 3'd7;
+  task automatic drain(input logic [2:0] rounds, input state_e then_state);
+    rounds_q <= rounds;
     wait_q <= '0;
     after_drain_q <= then_state;
     state_q <= StRoundLow;
@@ -900,7 +902,7 @@ module cmd_proc
           ev_error_o <= mr_cmd_rsp_err_i;
           answer(mr_cmd_rsp_err_i ? rnic_regs_pkg::CmdStatusExecError : rnic_regs_pkg::CmdStatusOk,
                  rnic_regs_pkg::CmdSyndromeNone);
-          if (is_destroy) drain(StRspLoad);
+          if (is_destroy) drain(AllRounds, StRspLoad);
         end
         // -- address handles
         StAhRead: state_q <= StAhCheck;
@@ -917,7 +919,7 @@ module cmd_proc
         end
         StAhWrite: begin
           answer(rnic_regs_pkg::CmdStatusOk, rnic_regs_pkg::CmdSyndromeNone);
-          if (is_destroy) drain(StRspLoad);  // packets on their way still use its contents
+          if (is_destroy) drain(AllRounds, StRspLoad);  // packets on their way still use its contents
         end
         // -- completion queues
         StCqRead: if (cq_cmd_ready_i) state_q <= StCqCheck;
@@ -963,7 +965,7 @@ module cmd_proc
         StCqDone: if (cq_cmd_rsp_valid_i) begin
           ev_error_o <= cq_cmd_rsp_err_i;
           answer(cq_cmd_rsp_err_i ? rnic_regs_pkg::CmdStatusExecError : rnic_regs_pkg::CmdStatusOk, rnic_regs_pkg::CmdSyndromeNone);
-          if (is_destroy) drain(StRspLoad);
+          if (is_destroy) drain(AllRounds, StRspLoad);
         end
         // -- event queues
         StEqRead: if (eq_cmd_ready_i) state_q <= StEqCheck;
@@ -991,7 +993,7 @@ module cmd_proc
         end
         StEqWrite: if (eq_cmd_ready_i) begin
           answer(rnic_regs_pkg::CmdStatusOk, rnic_regs_pkg::CmdSyndromeNone);
-          if (is_destroy) drain(StRspLoad);
+          if (is_destroy) drain(AllRounds, StRspLoad);
         end
         // -- shared receive queues
         StSrqRead: if (srq_cmd_ready_i) state_q <= StSrqCheck;
@@ -1020,7 +1022,7 @@ module cmd_proc
         end
         StSrqWrite: if (srq_cmd_ready_i) begin
           answer(rnic_regs_pkg::CmdStatusOk, rnic_regs_pkg::CmdSyndromeNone);
-          if (is_destroy) drain(StRspLoad);
+          if (is_destroy) drain(AllRounds, StRspLoad);
         end
         // -- queue pairs
         StQpLook: if (qpl_req_ready_i) state_q <= StQpLookWait;
@@ -1083,13 +1085,15 @@ module cmd_proc
             attr_q <= qp_cmd_rsp_i;
             attr_q.state <= QpNone;
             qp_wr_state_q <= 1'b1;
-            state_q <= StQpWrite;
+            // doorbells from before the command are for the state from before it: they are not bad ones
+            drain(DoorbellRounds, StQpWrite);
           end else if (new_state_q inside {rnic_regs_pkg::QpStateReset,
                                            rnic_regs_pkg::QpStateErr}) begin
             attr_q <= qp_cmd_rsp_i;
             attr_q.state <= new_state_q[2] ? QpErr : QpReset;
             qp_wr_state_q <= 1'b1;
-            state_q <= StQpWrite;
+            if (new_state_q[2]) state_q <= StQpWrite;  // takes doorbells
+            else drain(DoorbellRounds, StQpWrite);
           end else if (new_state_q > rnic_regs_pkg::QpStateErr) begin
             answer(rnic_regs_pkg::CmdStatusBadParam, rnic_regs_pkg::CmdSyndromeState);
           end else if (!transition_ok(qp_cmd_rsp_i.state, new_state_q)) begin
@@ -1203,7 +1207,7 @@ module cmd_proc
               raw_qpn_q <= object_q[23:0];
             end
           end
-          if (is_destroy || (qp_wr_state_q && attr_q.state == QpReset)) drain(StPurge);
+          if (is_destroy || (qp_wr_state_q && attr_q.state == QpReset)) drain(AllRounds, StPurge);
         end
         // its windows are taken away from the QP
         StPurge: if (mr_cmd_ready_i) state_q <= StPurgeWait;
