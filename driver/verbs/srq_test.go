@@ -116,7 +116,7 @@ func srqTraffic(t *testing.T, width int, loss float64) {
 		if loss > 0 {
 			c.Rules = faults(loss)
 		}
-	}}, verbs.ConnectConfig{PathMTU: verbs.MTU512, Timeout: verbs.Of(uint8(6))})
+	}}, verbs.ConnectConfig{PathMTU: verbs.MTU512, Timeout: verbs.Of(uint8(8))}) // longer than ten QPs take turns at 1 Gb/s, also with eight slots
 	var queue [qps][][]byte // sent, not yet received
 	var done, inflight [qps]int
 	index := map[uint32]int{}

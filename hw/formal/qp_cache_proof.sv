@@ -49,7 +49,7 @@ module qp_cache_proof
   logic [P-1:0][23:0] req_qpn;
   always_comb for (int p = 0; p < int'(P); p++) req_qpn[p] = 24'(req_qpn_i[p]);
 
-  qp_cache #(.QpnW(QpnW), .LogSets(LogSets), .LogWays(LogWays), .NumPorts(P), .LogMoves(LogMoves)) dut (
+  qp_cache #(.QpnW(QpnW), .LogSets(LogSets), .LogWays(LogWays), .NumPorts(P), .NumHold(1), .LogMoves(LogMoves)) dut (
     .clk_i, .rst_ni, .mem_on_i(1'b1), .mem_log_num_i(5'(QpnW)),
     .req_valid_i, .req_ready_o(req_ready), .req_qpn_i(req_qpn), .req_need_i('1), .req_create_i,
     .rsp_valid_o(rsp_valid), .rsp_status_o(rsp_status), .rsp_slot_o(rsp_slot), .rel_valid_i, .rel_forget_i,

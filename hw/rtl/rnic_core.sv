@@ -716,8 +716,7 @@ module rnic_core
     .clk_i, .rst_ni(core_rst_n), .time_i,
     .window_i(reg2hw.tx_ctrl.window), .req_interval_i(reg2hw.ack_ctrl.req_interval),
     .quantum_log_i(reg2hw.tx_ctrl.quantum_log),
-    // a QP with much to send must not stay in the rotation, and keep its slot, until all of it is sent
-    .list_busy_i(list_busy || slot_closed), .exp_valid_o(exp_valid), .exp_ready_i(exp_ready), .exp_qpn_o(exp_qpn),
+    .list_busy_i(list_busy), .closed_i(slot_closed), .exp_valid_o(exp_valid), .exp_ready_i(exp_ready), .exp_qpn_o(exp_qpn),
     .tmr_valid_i(htmr_valid), .tmr_ready_o(htmr_ready), .tmr_qp_i(htmr_qp),
     .leave_valid_o(leave_valid), .leave_ready_i(leave_ready), .leave_qp_o(leave_qp),
     .turn_valid_i(hturn_valid), .turn_ready_o(hturn_ready), .turn_qp_i(hturn_qp),

@@ -21,6 +21,7 @@ module qp_cache_tb #(
   localparam int SlotW = LogSets + LogWays;
   localparam int Slots = 1 << SlotW;
   localparam int P = 6;
+  localparam int NumHold = Wide ? 3 : 1;   // ports whose pins last, in hot times: port 2 while port 1 waits, port 0 while either does
 
   logic clk = 0, rst_n = 0;
   always #1 clk = !clk;
@@ -44,7 +45,7 @@ module qp_cache_tb #(
   logic bad_valid, bad_ready = 0, idle, closed;
   ctx_ev_t ev;
 
-  qp_cache #(.QpnW(QpnW), .LogSets(LogSets), .LogWays(LogWays), .NumPorts(P), .LogMoves(LogMoves)) dut (
+  qp_cache #(.QpnW(QpnW), .LogSets(LogSets), .LogWays(LogWays), .NumPorts(P), .NumHold(NumHold), .LogMoves(LogMoves)) dut (
     .clk_i(clk), .rst_ni(rst_n), .mem_on_i(mem_on), .mem_log_num_i(5'(LogNum)),
     .req_valid_i(req_valid), .req_ready_o(req_ready), .req_qpn_i(req_qpn), .req_need_i(req_need), .req_create_i(req_create),
     .rsp_valid_o(rsp_valid), .rsp_status_o(rsp_status), .rsp_slot_o(rsp_slot), .rel_valid_i(rel_valid), .rel_forget_i(rel_forget),
@@ -77,6 +78,11 @@ module qp_cache_tb #(
     return 0;
   endfunction
 
+  function automatic bit is_closed(int s);
+    for (int c = 0; c < dut.NumClosed; c++) if (dut.closed_q[c] && int'(dut.closed_slot_q[c]) == s) return 1;
+    return 0;
+  endfunction
+
   // ---- mover ----
   typedef struct packed {int slot; bit [2:0] save; int save_qpn; bit [1:0] fill; bit common; bit zero; int fill_qpn;} move_t;
   typedef struct packed {int qpn; bit [2:0] mask; bit [2:0][31:0] val;} write_t;
@@ -101,7 +107,7 @@ module qp_cache_tb #(
   int phot[P];          // cycles that it waits while it is hot
   int range = N + 2, stride = 1, duty = 3;
   bit quiet = 0;
-  bit hot = 0;          // as many QPs as a set has ways are in use without a gap, and port 0 wants another one
+  bit hot = 0;          // every slot is in use until it is closed, and ports 0 and, of those that hold, 1 want another QP than those here
 
   function automatic int fresh();
     uid++;
@@ -122,7 +128,7 @@ module qp_cache_tb #(
     n_hit += int'(ev.hit); n_miss += int'(ev.miss); n_evict += int'(ev.evict); n_wb += int'(ev.writeback); n_rd_err += int'(ev.rd_err);
     n_stall += int'(ev.stall); n_lost += int'(ev.wr_err);
     // probe: of this cycle, before what happens at its end
-    probe_busy <= probe_valid ? is_busy(int'(probe_slot)) : 1'($urandom());
+    probe_busy <= probe_valid ? is_busy(int'(probe_slot)) || (hot && !is_closed(int'(probe_slot))) : 1'($urandom());
     probe_dirty <= probe_valid ? cdirty[probe_slot] : 1'($urandom());
     // one that is wanted again soon goes only if all others that could go are that, too, or it was closed for this one
     if (probe_valid && dear[probe_slot] && dut.lines[probe_slot[LogWays-1:0]].here != '0 && !dut.mine[probe_slot[LogWays-1:0]]) begin
@@ -341,7 +347,7 @@ module qp_cache_tb #(
       if (ps[p] == PIdle && !quiet && $urandom() % duty == 0) begin
         q = (int'($urandom()) % range) * stride;
         if (q < 0) q = -q;
-        if (hot && p != 0) q = int'($urandom() % (1 << LogWays)) * stride;
+        if (hot && p != 0 && !(p == 1 && NumHold > 1)) q = int'($urandom() % (1 << LogWays)) * stride;
         else if ($urandom() % 60 == 0) q = int'($urandom() % 1000);
         pq[p] = q;
         pn[p] = 2'(1 + $urandom() % 3);
@@ -354,7 +360,8 @@ module qp_cache_tb #(
       req_valid[p] = ps[p] == PAsk;
       req_qpn[p] = ps[p] == PAsk ? 24'(pq[p]) : 24'($urandom());
       req_need[p] = ps[p] == PAsk ? pn[p] : 2'($urandom());
-      rel_valid[p] = ps[p] == PHold && pleft[p] <= 0;
+      rel_valid[p] = ps[p] == PHold && pleft[p] <= 0 &&
+                     !(hot && p < NumHold && ((p == 2 && ps[1] == PWait) || (p == 0 && NumHold > 1 && (ps[1] == PWait || ps[2] == PWait))));
       if (p == 0) begin
         req_create = pcreate;
         rel_forget = rel_valid[0] && !ghost[0] && !hot && $urandom() % 3 == 0;

@@ -103,7 +103,7 @@ module requester_tb
 
   qp_idx_t probe_qp = '0, ctx_qp = '0;
   qpn_t ctx_qpn = '0, exp_qpn;
-  logic list_busy = 0, exp_valid, exp_ready = 0, tmr_valid = 0, tmr_ready, leave_valid, leave_ready = 0, turn_valid = 0, turn_ready;
+  logic list_busy = 0, closed = 0, exp_valid, exp_ready = 0, tmr_valid = 0, tmr_ready, leave_valid, leave_ready = 0, turn_valid = 0, turn_ready;
   qp_idx_t tmr_qp = '0, leave_qp, turn_qp = '0;
   logic [NumQp-1:0] open;
   int n_open = 0;
@@ -146,7 +146,7 @@ module requester_tb
     .bar_valid_o(bar_valid), .bar_ready_i(1'b1), .bar_done_i(bar_done),
     .adm_valid_i(adm_valid), .adm_ready_o(adm_ready), .adm_i(adm),
     .adm_rsp_valid_o(adm_rsp_valid), .adm_rsp_o(adm_rsp),
-    .probe_qp_i(probe_qp), .busy_o(slot_busy), .open_o(open), .list_busy_i(list_busy),
+    .probe_qp_i(probe_qp), .busy_o(slot_busy), .open_o(open), .list_busy_i(list_busy), .closed_i(closed),
     .exp_valid_o(exp_valid), .exp_ready_i(exp_ready), .exp_qpn_o(exp_qpn), .tmr_valid_i(tmr_valid), .tmr_ready_o(tmr_ready), .tmr_qp_i(tmr_qp),
     .leave_valid_o(leave_valid), .leave_ready_i(leave_ready), .leave_qp_o(leave_qp), .turn_valid_i(turn_valid), .turn_ready_o(turn_ready), .turn_qp_i(turn_qp),
     .ctx_valid_i(ctx_valid), .ctx_ready_o(ctx_ready), .ctx_load_i(ctx_load), .ctx_what_i(ctx_what), .ctx_qp_i(ctx_qp), .ctx_at_i(ctx_at),
@@ -287,6 +287,7 @@ module requester_tb
   int n_uc = 0, n_ud = 0, n_raw = 0, n_pkt = 0, n_cqe = 0, n_flush = 0, n_window = 0, n_ghost = 0, n_nak = 0, n_wqe = 0, n_ack = 0;
   int n_multi = 0, n_bad_db = 0, n_axi_err = 0, n_local = 0, n_resume = 0, n_wqe_posted = 0;
   int unexplained_req = 0;
+  int n_row = 0, row_q = -1;           // packets of one QP behind each other
   longint last_progress = 0;
 
   function automatic int mtu_of(int q);
@@ -751,6 +752,8 @@ module requester_tb
     q = qnum[pkt.qp];
     if (dead[q]) $fatal(1, "packet of QP %0d after its reset", q);
     n_pkt++;
+    n_row = q == row_q ? n_row + 1 : 1;
+    row_q = q;
     last_progress = cyc;
     again = psn_gt(r_psn[q], pkt.psn);
     if (pkt.psn !== next_psn[q]) begin
@@ -1479,6 +1482,7 @@ module requester_tb
   bit l_tmr[NQ], l_turn[NQ], l_away[NQ];
   qp_idx_t l_slot[NQ];                 // when the timer expired
   longint l_due[NQ];
+  bit all_closed = 0;                  // somebody waits for a slot all the time
   int l_busy = 0, l_stop = 0, busy_pct = 1, list_lat = 20;
   int n_exp = 0, n_exp_away = 0, n_exp_back = 0, n_exp_moved = 0, n_over_arm = 0, n_over_stop = 0, n_leave = 0, n_leave_full = 0, n_leave_busy = 0,
       n_turn_none = 0, n_turn_wait = 0, n_room = 0;
@@ -1556,6 +1560,7 @@ module requester_tb
     if (l_busy > 0) l_busy--;
     else if (!calm && chance(busy_pct)) l_busy = rnd(1, 100);
     list_busy <= l_q.size() > 0 || l_busy > 0;
+    closed <= all_closed || l_busy > 60;
   endtask
 
   // ---- slots: a QP that has nothing under way gets another one; what the bench has for it waits meanwhile -------------
@@ -1931,7 +1936,7 @@ module requester_tb
     end
   endtask
 
-  int base, fetched, slowest = 0;
+  int base, base_row, fetched, slowest = 0;
   longint t0, t1, lo, hi;
 
   bit ph_go = 0;
@@ -2619,6 +2624,32 @@ module requester_tb
     if (hi - lo > 2 * 4096) $fatal(1, "unfair: %0d to %0d bytes", lo, hi);
     settle(-1);
     audit();
+
+    // somebody waits for a slot: turns of one packet, whatever the quantum, with as few AckReq as in longer ones
+    quantum_log = 15; req_interval = 0;
+    all_closed = 1;
+    for (int q = 0; q < nq; q++) sent_bytes[q] = 0;
+    for (int q = 0; q < nq; q++) setup(q, 3'd1, 0, 4'd7);
+    unexplained_req = 0;
+    base = n_pkt;
+    for (int q = 0; q < nq; q++) begin
+      plan(q, 1, 8000);
+      post(q, 1, 0, 1, BadNone);
+      bell(q);
+    end
+    for (int q = 0; q < nq; q++) while (sent_bytes[q] == 0) @(posedge clk);
+    lo = 0;
+    while (n_pkt < base + NQ * 25) begin
+      base_row = n_pkt;
+      @(posedge clk);
+      if (n_pkt != base_row && n_row > lo) lo = n_row;
+    end
+    if (lo > 1) $fatal(1, "%0d packets in a turn while somebody waits for a slot", lo);
+    settle(-1);
+    if (unexplained_req > 0) $fatal(1, "AckReq %0d times without a reason", unexplained_req);
+    audit();
+    all_closed = 0;
+    req_interval = 4;
 
     // speed: one QP, then many, 64-byte messages, read latency 125 cycles
     quantum_log = 14; rd_lat_min = 125; ack_lat_min = 100; ack_lat_max = 100;

@@ -11,7 +11,8 @@
 //
 // A slot changes hands only when no port has a pin on it and all modules said, of one and the same cycle, that nothing of it is under
 // way (probe_*; the answers come one cycle later). No pin is given meanwhile. When a look-up finds no slot to take in its set, it closes one: no more pins on it, so that it falls free; the port
-// tries again every 16 cycles, and when a move is done. Who waited has its pin in the cycle in which its context has arrived.
+// tries again every 16 cycles, and when a move is done. The first NumHold ports may keep their pin until another look-up is answered: what
+// they have is not closed. Who waited has its pin in the cycle in which its context has arrived.
 //
 // Moves (mv_*): what to save of the QP that goes, what to fetch for the one that comes. mv_save_o: requester half, responder half,
 // common part; mv_fill_o: halves, with mv_common_o the common part too, all zero with mv_zero_o. fd_*: the next move that fills is done, in order;
@@ -32,6 +33,7 @@ module qp_cache
   parameter int unsigned LogSets = 6,
   parameter int unsigned LogWays = 2,    // at least 1
   parameter int unsigned NumPorts = 4,
+  parameter int unsigned NumHold = 3,    // less than the ways
   parameter int unsigned LogMoves = 3,   // fetches under way, and write-backs
   localparam int unsigned SlotW = LogSets + LogWays
 ) (
@@ -92,6 +94,7 @@ module qp_cache
   localparam int unsigned Pf = NumPorts;
   localparam int unsigned NumClosed = 4;
   localparam int unsigned NumPf = 8;     // prefetches that wait
+  if (NumHold >= Ways) $error("all ways of a set may be held");
 
   typedef logic [QpnW-1:0] qpn_t;
   typedef logic [LogSets-1:0] set_t;
@@ -280,16 +283,23 @@ module qp_cache
   );
 
   // ---- victim -----------------------------------------------------------------------------------------------------
-  logic [Ways-1:0] tried_q, pinned, able, closable, dear;
+  logic [Ways-1:0] tried_q, pinned, held, able, closable, dear;
   way_t victim, victim_q, close_way, close_rr_q;
   logic claim, claim_half, claim_new, deny, grant, close;
   always_comb begin
     pinned = '0;
-    for (int p = 0; p < int'(NumPorts); p++)
-      for (int w = 0; w < int'(Ways); w++) if (pin_q[p] && pin_slot_q[p] == {row, way_t'(w)}) pinned[w] = 1'b1;
+    held = '0;
+    for (int p = 0; p < int'(NumPorts); p++) begin
+      for (int w = 0; w < int'(Ways); w++) begin
+        if (pin_q[p] && pin_slot_q[p] == {row, way_t'(w)}) begin
+          pinned[w] = 1'b1;
+          if (p < int'(NumHold)) held[w] = 1'b1;
+        end
+      end
+    end
     for (int w = 0; w < int'(Ways); w++) begin
       able[w] = !pinned[w] && lines[w].coming == '0 && !tried_q[w] && (!closed[w] || mine[w]);
-      closable[w] = lines[w].coming == '0 && !closed[w];
+      closable[w] = lines[w].coming == '0 && !closed[w] && !held[w];
       dear[w] = dear_i[{row, way_t'(w)}];
     end
     victim = '0;

@@ -185,6 +185,7 @@ module requester
   input  rd_update_t       rd_update_i,
   // the list of QPs to which something happened: somebody is there; timers that expired, QPs that want a turn; from its head, with a slot
   input  logic             list_busy_i,
+  input  logic             closed_i,       // somebody waits for a slot in use: turns are short, and everybody leaves the rotation after one
   output logic             exp_valid_o,
   input  logic             exp_ready_i,
   output qpn_t             exp_qpn_o,
@@ -370,7 +371,7 @@ module requester
     .qpb_req_valid_o, .qpb_req_ready_i, .qpb_req_idx_o, .qpb_rsp_valid_i, .qpb_rsp_i,
     .hold_i(hold), .init_i(init), .resume_i(resume), .adm_qp_i(adm_qp), .adm_pi_o(adm_pi),
     .load_i(load), .keep_i(ctx_in_q.sched), .keep_o(keep.sched), .probe_qp_i, .busy_o(sched_busy), .room_o(room),
-    .list_busy_i, .leave_valid_o, .leave_ready_i, .leave_qp_o, .turn_valid_i, .turn_ready_o, .turn_qp_i,
+    .list_busy_i(list_busy_i || closed_i), .leave_valid_o, .leave_ready_i, .leave_qp_o, .turn_valid_i, .turn_ready_o, .turn_qp_i,
     .op_qp_o(op_qp), .op_ci_i(op_ci), .op_err_i(op_err),
     .stop_valid_i(stop_valid), .stop_ready_o(stop_ready), .stop_qp_i(seg_qp),
     .stop_next_i(stop_next), .stop_closed_i(stop_closed),
@@ -416,7 +417,7 @@ module requester
     .sync_i(sync), .rst_valid_i(rst_valid), .rst_next_i(rst_next), .rst_off_i(rst_off),
     .rst_psn_i(rst_psn),
     .qp_o(seg_qp), .turn_o(seg_turn), .sqd_i(sqd_q[seg_qp]), .gen_i(gen_seg), .paused_i(gen_seg_paused),
-    .una_i(seg_una), .ci_i(seg_ci), .err_i(seg_err), .others_i(others),
+    .una_i(seg_una), .ci_i(seg_ci), .err_i(seg_err), .others_i(others), .short_i(closed_i),
     .unlimited_i(seg_unlimited), .limit_i(seg_limit), .rst_used_i(rst_used), .rst_probe_i(rst_probe),
     .cpl_qp_i(cpl_qp), .cpl_sent_o(cpl_sent), .rx_qp_i(rd_qp_i), .rx_max_psn_o(rx_max_psn),
     .rd_done_i(seg_rd_done), .rst_rd_i(rst_rd), .rd_we_o(rd_we), .rd_num_o(rd_num),

@@ -4,10 +4,10 @@
 // side's per-QP state: next WQE, byte offset in it, next PSN, and the farthest place ever reached.
 //
 // A message is taken only if it is the next of its QP and not stale. Before each packet the turn may end:
-// the window is closed (then the QP sleeps), or the quantum is used up and others wait; the place is kept and
-// the WQE is fetched again later. AckReq is set on the last packet of a message, on every
-// req_interval_i-th one of a message, on those at the end of a turn, and on the one that closes the window: a QP
-// never sleeps or waits for its next turn without an acknowledge on its way. On UC and UD nobody acknowledges: there such a packet
+// the window is closed (then the QP sleeps), or the quantum is used up and others wait (with short_i after one packet); the
+// place is kept and the WQE is fetched again later. AckReq is set on the last packet of a message, on every
+// req_interval_i-th one of a message, on those at the end of a turn that used its quantum up, and on the one that closes the window: a QP
+// never sleeps, or waits for long, without an acknowledge on its way. On UC and UD nobody acknowledges: there such a packet
 // carries `report` instead, and the egress says when it was sent. A bad WQE halts the QP's sending; the completer fails it in order.
 //
 // Local invalidate and bind change the MR table when their turn comes, once: sent again, they are passed over with the result
@@ -74,6 +74,7 @@ module segmenter
   input  wqe_idx_t    ci_i,
   input  logic        err_i,
   input  logic        others_i,
+  input  logic        short_i,        // turns of one packet
   input  logic        unlimited_i,    // the peer gives no credits
   input  credit_t     limit_i,        // messages before this one have a credit
   // look-up for the completer
@@ -221,7 +222,7 @@ module segmenter
   // what was sent before may be sent again
   assign starved = limited && !wait_rts && !killed_q && st.psn == st.max_psn && (st.off == '0 ? !st.probe : m_q.op == OpSend && st.psn != una_i);
   assign quantum = 17'd1 << quantum_log_i;
-  assign quantum_over = used_q >= quantum && others_i;
+  assign quantum_over = (used_q >= quantum || (short_i && used_q != '0)) && others_i;
 
   // ---- the packet ------------------------------------------------------------------------------------
   logic [12:0] mtu, plen;
