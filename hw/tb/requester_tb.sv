@@ -2631,13 +2631,13 @@ module requester_tb
     for (int q = 0; q < nq; q++) sent_bytes[q] = 0;
     for (int q = 0; q < nq; q++) setup(q, 3'd1, 0, 4'd7);
     unexplained_req = 0;
-    base = n_pkt;
     for (int q = 0; q < nq; q++) begin
-      plan(q, 1, 8000);
+      plan(q, 1, 60000);
       post(q, 1, 0, 1, BadNone);
       bell(q);
     end
     for (int q = 0; q < nq; q++) while (sent_bytes[q] == 0) @(posedge clk);
+    base = n_pkt;
     lo = 0;
     while (n_pkt < base + NQ * 25) begin
       base_row = n_pkt;
