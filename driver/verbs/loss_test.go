@@ -16,14 +16,16 @@ import (
 	"github.com/openrnic/openrnic/driver/verbs/verbstest"
 )
 
-// faults loses about percent of all frames in both directions: half of them vanish, the others arrive with a
-// flipped bit or a wrong FCS.
+// faults loses about percent of all packets in both directions: half of them vanish, the others arrive with a
+// flipped bit or a wrong FCS. PFC frames arrive: with the end of a pause lost, the link stands still for 65535 quanta,
+// longer than all retries take.
 func faults(percent float64) (rules []fabric.Rule) {
+	packet := func(frame []byte) bool { return frame[12] != 0x88 || frame[13] != 0x08 }
 	for _, d := range []fabric.Dir{fabric.AtoB, fabric.BtoA} {
 		rules = append(rules,
-			fabric.Rule{Dir: d, Prob: percent / 200, Action: fabric.Drop},
-			fabric.Rule{Dir: d, Prob: percent / 400, Action: fabric.Corrupt, Bit: -1},
-			fabric.Rule{Dir: d, Prob: percent / 400, Action: fabric.BadFCS})
+			fabric.Rule{Dir: d, Match: packet, Prob: percent / 200, Action: fabric.Drop},
+			fabric.Rule{Dir: d, Match: packet, Prob: percent / 400, Action: fabric.Corrupt, Bit: -1},
+			fabric.Rule{Dir: d, Match: packet, Prob: percent / 400, Action: fabric.BadFCS})
 	}
 	return rules
 }
