@@ -35,28 +35,29 @@ type Config struct {
 	Threads int
 }
 
-// Engine moves NICs, links and ports through time. Its methods, and those of its NICs, devices and ports, may be
+// Engine moves NICs, links, switches and ports through time. Its methods, and those of its NICs, devices and ports, may be
 // called from any goroutine.
 type Engine struct {
-	mu      sync.Mutex
-	cfg     Config
-	nics    []*NIC
-	ports   []*Port
-	links   []*fabric.Link
-	now     simtime.Time // all NICs have reached this
-	end     simtime.Time // none has passed this (by a clock period or more)
-	err     error
-	closed  bool
-	running bool
-	stop    chan struct{}
-	stopped chan struct{}
-	windows uint64
-	moved   *sync.Cond    // broadcast after each window
-	poked   chan struct{} // closed when something is started in an idle simulation; nil: nobody waits
-	busy    []*NIC        // NICs with something to do in this window
-	next    atomic.Int32  // index of the next of them
-	work    chan struct{} // wakes a worker for one window
-	done    chan struct{}
+	mu       sync.Mutex
+	cfg      Config
+	nics     []*NIC
+	ports    []*Port
+	links    []*fabric.Link
+	switches []*Switch
+	now      simtime.Time // all NICs have reached this
+	end      simtime.Time // none has passed this (by a clock period or more)
+	err      error
+	closed   bool
+	running  bool
+	stop     chan struct{}
+	stopped  chan struct{}
+	windows  uint64
+	moved    *sync.Cond    // broadcast after each window
+	poked    chan struct{} // closed when something is started in an idle simulation; nil: nobody waits
+	busy     []*NIC        // NICs with something to do in this window
+	next     atomic.Int32  // index of the next of them
+	work     chan struct{} // wakes a worker for one window
+	done     chan struct{}
 }
 
 // ErrClosed is returned after Engine.Close.
@@ -258,7 +259,7 @@ func (e *Engine) RunUntil(cond func() bool, limit simtime.Time) error {
 	return nil
 }
 
-// wake is the time before which no timer of a quiet NIC fires and no frame that a link holds back arrives.
+// wake is the time before which no timer of a quiet NIC fires, no frame that a link holds back arrives, and no switch does anything.
 func (e *Engine) wake() simtime.Time {
 	at := simtime.Time(math.MaxInt64)
 	for _, n := range e.nics {
@@ -271,10 +272,15 @@ func (e *Engine) wake() simtime.Time {
 			at = min(at, t)
 		}
 	}
+	for _, s := range e.switches {
+		if t, ok := s.sw.Next(); ok {
+			at = min(at, t)
+		}
+	}
 	return at
 }
 
-// quiet: no NIC has anything to do before wake, and no frame is on its way but those that links hold back.
+// quiet: no NIC has anything to do before wake, and no frame is on its way but those that links and switches hold.
 func (e *Engine) quiet() bool {
 	for _, n := range e.nics {
 		if !n.quiet() {
@@ -341,6 +347,9 @@ func (e *Engine) begin() {
 }
 
 func (e *Engine) finish() {
+	for _, s := range e.switches {
+		e.fail(s.sw.Advance(e.end))
+	}
 	for _, n := range e.nics {
 		e.fail(n.exchange())
 	}
