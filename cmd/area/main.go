@@ -193,14 +193,14 @@ func yosys(name, script string, inputs ...string) (log []byte, err error) {
 	logPath := filepath.Join(workDir, name+".log")
 	file, err := os.Create(logPath) // as it comes: one that takes long can be looked at
 	if err != nil {
-		return nil, fmt.Errorf("Yosys log: %w", err)
+		return nil, fmt.Errorf("log of Yosys: %w", err)
 	}
 	cmd.Stdout, cmd.Stderr = file, file
 	err = cmd.Run()
 	file.Close()
 	log, rerr := os.ReadFile(logPath)
 	if rerr != nil {
-		return nil, fmt.Errorf("Yosys log: %w", rerr)
+		return nil, fmt.Errorf("log of Yosys: %w", rerr)
 	}
 	log = regexp.MustCompile("\x1b\\[[0-9;]*m").ReplaceAll(log, nil)
 	if err != nil {
