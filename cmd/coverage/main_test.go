@@ -59,3 +59,20 @@ func TestRanges(t *testing.T) {
 		}
 	}
 }
+
+func TestGaps(t *testing.T) {
+	text := "a\n  /*verilator coverage_off*/ // both at once cannot be\nb\nc\n  /*verilator coverage_on*/\n"
+	got, err := gaps("f", text)
+	if want := []gap{{"f", 2, 2, "both at once cannot be"}}; err != nil || !reflect.DeepEqual(got, want) {
+		t.Errorf("got %v, %v", got, err)
+	}
+	for _, bad := range []string{
+		"/*verilator coverage_off*/\n/*verilator coverage_on*/\n", // no reason
+		"/*verilator coverage_off*/ // r\n",                       // no end
+		"/*verilator coverage_on*/\n",
+	} {
+		if _, err := gaps("f", bad); err == nil {
+			t.Errorf("%q was taken", bad)
+		}
+	}
+}
