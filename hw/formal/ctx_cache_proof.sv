@@ -95,10 +95,23 @@ module ctx_cache_proof #(
   logic [1:0] pin_q;
   logic [1:0][IdxW-1:0] pin_idx_q;
   logic pinned, dirty_q, own_write;
+  // with the answer of this cycle, which the owner may use at once
+  logic asks;
+  logic [1:0] pin;
+  logic [1:0][IdxW-1:0] pin_idx;
   logic [EntryW-1:0] ref_q, was_q;   // what the entry is now, and was in the cycle before
   logic err_q, lost_q, was_lost_q;
   assign pinned = (pin_q[0] && pin_idx_q[0] == watch_q) || (pin_q[1] && pin_idx_q[1] == watch_q);
-  assign own_write = own_we_i && own_we_ready && pin_idx_q[own_we_pin_i] == watch_q;
+  always_comb begin
+    asks = asks_q && !own_done;
+    pin = pin_q;
+    pin_idx = pin_idx_q;
+    if (own_done && own_ok) begin
+      pin[ask_pin_q] = 1'b1;
+      pin_idx[ask_pin_q] = ask_idx_q;
+    end
+  end
+  assign own_write = own_we_i && own_we_ready && pin_idx[own_we_pin_i] == watch_q;
   assign in_range = 32'(watch_q) >> log_num_q == 0;
 
   // the sweep leaves entry {way, set} in every line, changed: a cache in the middle of its work
@@ -129,8 +142,8 @@ module ctx_cache_proof #(
     b_of_a_write: assume (!b_valid_i || (aw_num_q != '0 && w_num_q != '0));
     // owner: one thing at a time, writes where it holds a pin
     asks_one: assume (!own_valid_i || (!asks_q && !pin_q[own_pin_i]));
-    writes_pinned: assume (!own_we_i || (pin_q[own_we_pin_i] && !asks_q && !own_valid_i));
-    releases_idle: assume (!own_release_i || (!asks_q && !own_valid_i && !own_we_i));
+    writes_pinned: assume (!own_we_i || (pin[own_we_pin_i] && !asks && !own_valid_i));
+    releases_idle: assume (!own_release_i || (!asks && !own_valid_i && (!own_we_i || own_we_ready)));
     if (!rst_ni) begin
       rd_num_q <= '0;
       aw_num_q <= '0;
@@ -167,7 +180,6 @@ module ctx_cache_proof #(
       if (b_valid_i && b_err_i) lost_q <= 1'b1;
       was_lost_q <= lost_q;
       was_on_q <= mem_on_i;
-      if (own_release_i) pin_q <= '0;
       if (own_valid_i && own_ready) begin
         asks_q <= 1'b1;
         ask_pin_q <= own_pin_i;
@@ -175,10 +187,8 @@ module ctx_cache_proof #(
       end else if (own_done) begin
         asks_q <= 1'b0;
       end
-      if (own_done && own_ok) begin
-        pin_q[ask_pin_q] <= 1'b1;
-        pin_idx_q[ask_pin_q] <= ask_idx_q;
-      end
+      pin_q <= own_release_i ? '0 : pin;
+      pin_idx_q <= pin_idx;
       if (req_valid_i && req_ready) begin
         reads_q <= 1'b1;
         read_idx_q <= req_idx_i;
@@ -208,6 +218,7 @@ module ctx_cache_proof #(
 
       evicts_dirty: cover (aw_take && aw_watch);
       reads_back: cover (rsp_valid && read_idx_q == watch_q && mem_q == ref_q && ref_q == 2'd2 && !dirty_q && own_entry_i == 2'd1 && ev_hit && aw_num_q == '0 && ar_take);
+      at_once: cover (own_done && own_write && own_release_i);
       both_pinned: cover (pin_q == 2'b11 && pin_idx_q[0] != pin_idx_q[1] && pin_idx_q[0][0] == pin_idx_q[1][0] && reads_q && !rsp_valid && own_we_i);
       closed: cover (lost_q && rsp_valid && read_idx_q == watch_q);
     end

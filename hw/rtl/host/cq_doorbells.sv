@@ -24,16 +24,16 @@ module cq_doorbells
   input  logic            in_valid_i,
   output logic            in_ready_o,
   input  logic [NumW-1:0] in_cqn_i,
-  input  logic [23:0]     in_ci_i,
+  input  cq_ptr_t         in_ci_i,
   input  cq_arm_t         in_arm_i,
   output logic            out_valid_o,
   input  logic            out_ready_i,
   output logic [NumW-1:0] out_cqn_o,
-  output logic [23:0]     out_ci_o,
+  output cq_ptr_t         out_ci_o,
   output cq_arm_t         out_arm_o,     // any and solicited may both be set
   input  logic            peek_i,
   input  logic [NumW-1:0] peek_cqn_i,
-  output logic [23:0]     peek_ci_o,
+  output cq_ptr_t         peek_ci_o,
   input  logic            clear_valid_i,
   output logic            clear_ready_o,
   input  logic [NumW-1:0] clear_cqn_i,
@@ -50,14 +50,14 @@ module cq_doorbells
   typedef struct packed {
     logic        listed;
     cq_arm_t     arm;
-    logic [23:0] ci;
+    cq_ptr_t     ci;
   } word_t;
 
   // ---- a step: the word is read, and written in the next cycle -----------------------------------
   logic s1_q, step, go_out, last_in_q, peek_q;
   step_e what, s1_what_q;
   logic [NumW-1:0] s1_cqn_q, cqn, first_q;
-  logic [23:0] s1_ci_q, peek_ci_q;
+  cq_ptr_t s1_ci_q, peek_ci_q;
   cq_arm_t s1_arm_q;
   word_t word, word_d;
   logic first_valid_q, first_read_q, list_any, list_re, out_step;

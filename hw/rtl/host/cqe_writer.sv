@@ -52,7 +52,7 @@ module cqe_writer
   input  logic               db_valid_i,
   output logic               db_ready_o,
   input  logic [23:0]        db_cqn_i,
-  input  logic [23:0]        db_ci_i,
+  input  cq_ptr_t            db_ci_i,
   input  cq_arm_t            db_arm_i,
   // commands, one at a time, for CQNs that memory was given for; the answer stays until the next one
   input  logic               cmd_valid_i,
@@ -147,7 +147,7 @@ module cqe_writer
     cq_idx_t     cqn;
     cqe_ev_t     ev;           // OpCqe, OpLast; its cqn is the one above
     qpn_t        qpn;
-    logic [23:0] ci;           // OpDb
+    cq_ptr_t     ci;           // OpDb
     cq_arm_t     arm;
   } job_t;
   typedef struct packed {
@@ -156,9 +156,9 @@ module cqe_writer
     logic [3:0]  log_size;
     logic [7:0]  eqn;
     logic [57:0] addr;         // bits 63:6
-    logic [23:0] pi;
-    logic [23:0] ci;
-    logic [23:0] sol;          // pi after the newest solicited or failed one
+    cq_ptr_t     pi;
+    cq_ptr_t     ci;
+    cq_ptr_t     sol;          // pi after the newest solicited or failed one
     logic        sol_valid;    // it is not consumed
     cq_arm_t     arm;
     cq_mod_t     moderation;
@@ -174,7 +174,7 @@ module cqe_writer
   logic db_in_range, db_take, db_valid, db_ready, db_swept, db_hold, db_listed, db_idle;
   logic db_peek, db_clear, db_clear_ready;
   cq_idx_t cqn, db_cqn;        // cqn: of the job at work
-  logic [23:0] db_ci, ci_told;
+  cq_ptr_t db_ci, ci_told;
   cq_arm_t db_arm;
   assign db_in_range = mem_i.on && db_cqn_i >> mem_i.log_num == '0;
   assign db_ready_o = db_take || !db_in_range;
@@ -326,18 +326,19 @@ module cqe_writer
   );
 
   // ---- what a job does to the context ------------------------------------------------------------------
-  logic [23:0] used, size, left, pi_next;
+  cq_ptr_t used, size, left, pi_next, place;
   logic alive, last_room, cqe_write, db_good, fire, start, stop, want_start, has_eq, sol, cmd_act;
   cq_arm_t arm;
   logic [15:0] num;
-  assign size = 24'd1 << old.log_size;
+  assign size = cq_ptr_t'(1) << old.log_size;
   assign used = old.pi - old.ci;
-  assign pi_next = old.pi + 24'd1;
+  assign pi_next = old.pi + 1'b1;
+  assign place = old.pi & (size - 1'b1);
   assign left = old.pi - job.ci;
   assign has_eq = old.eqn != NoEq;
   assign alive = ok && old.exists && !dead;
   // a doorbell that was taken before the CQE may be behind it
-  assign last_room = (ci_told - old.ci <= used ? old.pi - ci_told : used) >= size - 24'd1;
+  assign last_room = (ci_told - old.ci <= used ? old.pi - ci_told : used) >= size - 1'b1;
   assign cqe_write = act && job.op == OpCqe && alive && !old.overrun;
   assign sol = job.ev.solicited || job.ev.status != rnic_regs_pkg::WcStatusSuccess || last_room;
   assign db_good = alive && (job.ci - old.ci) <= used;
@@ -380,7 +381,7 @@ module cqe_writer
           if (signed'(old.sol - job.ci) <= 0) line_d.sol_valid = 1'b0;
           if (has_eq && job.arm != '0) begin
             line_d.arm = arm;
-            if (left != 0) num = arm.any ? left[15:0] : 16'(line_d.sol_valid);
+            if (left != 0) num = arm.any ? 16'(left) : 16'(line_d.sol_valid);
             line_d.cnt = num;
             fire = num != 0 && reached(old.moderation, num);
             want_start = num != 0 && !fire;
@@ -472,7 +473,7 @@ module cqe_writer
   };
   entry_writer #(.DataW(DataW), .EntryW(8 * rnic_regs_pkg::CqeBytes)) u_write (
     .clk_i, .rst_ni, .in_valid_i(cqe_write && leave), .in_ready_o(out_free), .in_data_i(cqe),
-    .in_addr_i({old.addr, 1'b0} + {35'd0, old.pi & (size - 24'd1)}),
+    .in_addr_i({old.addr, 1'b0} + 59'(place)),
     .aw_valid_o, .aw_ready_i, .aw_addr_o, .aw_len_o, .w_valid_o, .w_ready_i, .w_data_o, .w_strb_o, .w_last_o,
     .idle_o(out_idle)
   );

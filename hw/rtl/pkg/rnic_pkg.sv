@@ -48,6 +48,7 @@ package rnic_pkg;
   typedef logic [QpIdxW-1:0] qp_idx_t;
   typedef logic [QpnW-1:0] qpn_t;
   typedef logic [CqIdxW-1:0] cq_idx_t;
+  typedef logic [23:0] cq_ptr_t;   // free-running index of a CQE
   typedef logic [LogMaxMr-1:0] mr_idx_t;
   typedef logic [EqIdxW-1:0] eq_idx_t;
   typedef logic [VecW-1:0] vec_t;
