@@ -272,10 +272,10 @@ module qp_service
 
   // drain: the list is done when as many have left it as had come; then the workers of that moment
   logic [NumW:0]      pops_q, target_q;
-  logic               snap_q, done_q, list_done;   // done: the list was, before; the counters go on, and around
-  assign list_done = snap_q && (done_q || signed'(pops_q - target_q) >= 0);
+  logic               snap_q, list_done;
+  logic               workers_q;     // the list was done before: the counters go on, and around; wait_for_q counts
+  assign list_done = snap_q && (workers_q || signed'(pops_q - target_q) >= 0);
   logic [NumWork-1:0] wait_for_q;    // drain: workers that had something when the list was done
-  logic               workers_q;     // wait_for_q counts
   always_ff @(posedge clk_i) begin
     if (!rst_ni) begin
       in_last_q <= '0;
@@ -285,7 +285,6 @@ module qp_service
       rptr_q <= '0;
       pops_q <= '0;
       snap_q <= 1'b0;
-      done_q <= 1'b0;
       head_valid_q <= 1'b0;
       head_coming_q <= 1'b0;
       active_q <= '0;
@@ -333,7 +332,6 @@ module qp_service
       if (b_give) pops_q <= pops_q + 1'b1;
       // what is in stage B comes into the list first
       snap_q <= drain_i && (snap_q || !b_valid_q || b_pop_q);
-      done_q <= drain_i && list_done;
       workers_q <= drain_i && list_done;
       if (!workers_q) wait_for_q <= active_q | ((b_give || direct) ? '1 : '0);
       else wait_for_q <= wait_for_q & active_q;
