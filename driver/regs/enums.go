@@ -986,6 +986,8 @@ const (
 	CtxKindQP CtxKind = 1
 	// completion queues
 	CtxKindCQ CtxKind = 2
+	// shared receive queues
+	CtxKindSRQ CtxKind = 3
 )
 
 // String returns the name as in the register map, or the number if it has none.
@@ -997,6 +999,8 @@ func (e CtxKind) String() string {
 		return "qp"
 	case CtxKindCQ:
 		return "cq"
+	case CtxKindSRQ:
+		return "srq"
 	}
 	return "ctx_kind(" + strconv.FormatUint(uint64(e), 10) + ")"
 }
@@ -1010,6 +1014,8 @@ func (e CtxKind) Doc() string {
 		return "queue pairs"
 	case CtxKindCQ:
 		return "completion queues"
+	case CtxKindSRQ:
+		return "shared receive queues"
 	}
 	return ""
 }
@@ -1040,6 +1046,8 @@ const (
 	EQETypeSQDrained EQEType = 22
 	// host memory refused the context of a CQ, which takes no more CQEs; object: CQN
 	EQETypeCQFatal EQEType = 23
+	// host memory refused the context of an SRQ, of which no message gets a WQE any more; object: SRQN
+	EQETypeSRQFatal EQEType = 24
 )
 
 // String returns the name as in the register map, or the number if it has none.
@@ -1065,6 +1073,8 @@ func (e EQEType) String() string {
 		return "sq_drained"
 	case EQETypeCQFatal:
 		return "cq_fatal"
+	case EQETypeSRQFatal:
+		return "srq_fatal"
 	}
 	return "eqe_type(" + strconv.FormatUint(uint64(e), 10) + ")"
 }
@@ -1092,6 +1102,8 @@ func (e EQEType) Doc() string {
 		return "a QP in SQD has nothing outstanding; object: QPN"
 	case EQETypeCQFatal:
 		return "host memory refused the context of a CQ, which takes no more CQEs; object: CQN"
+	case EQETypeSRQFatal:
+		return "host memory refused the context of an SRQ, of which no message gets a WQE any more; object: SRQN"
 	}
 	return ""
 }

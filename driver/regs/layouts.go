@@ -1241,6 +1241,7 @@ const (
 	SRQContextAddrOffset      = 0
 	SRQContextLogSizeOffset   = 8
 	SRQContextStride128Offset = 9
+	SRQContextDeadOffset      = 9
 	SRQContextLimitOffset     = 10
 	SRQContextPDOffset        = 12
 	SRQContextPIOffset        = 16
@@ -1255,6 +1256,8 @@ type SRQContext struct {
 	LogSize uint8
 	// Stride128 is at byte 9, bit 0: 1: 128-byte WQEs.
 	Stride128 bool
+	// Dead is at byte 9, bit 1: query only: no message gets a WQE of it, see srq_fatal.
+	Dead bool
 	// Limit is at byte 10: create, modify: an event when fewer WQEs than this are left, then 0; 0:
 	// none.
 	Limit uint16
@@ -1281,6 +1284,9 @@ func (x *SRQContext) Marshal(b []byte) error {
 		if x.Stride128 {
 			v |= 1 << 0
 		}
+		if x.Dead {
+			v |= 1 << 1
+		}
 		b[9] = byte(v)
 	}
 	binary.LittleEndian.PutUint16(b[10:], x.Limit)
@@ -1304,6 +1310,7 @@ func (x *SRQContext) Unmarshal(b []byte) error {
 	x.Addr = binary.LittleEndian.Uint64(b[0:])
 	x.LogSize = uint8(uint8(b[8]))
 	x.Stride128 = (uint8(b[9]))&0x1 != 0
+	x.Dead = ((uint8(b[9]))>>1)&0x1 != 0
 	x.Limit = binary.LittleEndian.Uint16(b[10:])
 	x.PD = uint32(uint32(b[12]) | uint32(b[13])<<8 | uint32(b[14])<<16)
 	x.PI = binary.LittleEndian.Uint16(b[16:])
@@ -1521,7 +1528,7 @@ type DeviceCaps struct {
 	MaxDestRdAtomic uint32
 	// NumAH is at byte 48: address handles.
 	NumAH uint32
-	// NumSRQ is at byte 52.
+	// NumSRQ is at byte 52: SRQNs are below this, and below what set_ctx_mem gives memory for.
 	NumSRQ uint32
 	// MaxRdAtomic is at byte 56: READs and atomics that a QP may have outstanding.
 	MaxRdAtomic uint32

@@ -6,7 +6,7 @@ package regs
 
 // LayoutHash is the hash over the register map and the layouts that this package was made for; the
 // NIC shows its own in register layout_hash (LayoutHashOffset).
-const LayoutHash uint32 = 0xe171a705
+const LayoutHash uint32 = 0x3d21d564
 
 // Place and size of the register block in bytes.
 const (
@@ -117,6 +117,11 @@ const (
 	CQCacheEvictOffset              uint64 = 0x1490 // ro, 64 bits
 	CQCacheWritebackOffset          uint64 = 0x1498 // ro, 64 bits
 	CQCacheStallOffset              uint64 = 0x14a0 // ro, 64 bits
+	SRQCacheHitOffset               uint64 = 0x14c0 // ro, 64 bits
+	SRQCacheMissOffset              uint64 = 0x14c8 // ro, 64 bits
+	SRQCacheEvictOffset             uint64 = 0x14d0 // ro, 64 bits
+	SRQCacheWritebackOffset         uint64 = 0x14d8 // ro, 64 bits
+	SRQCacheStallOffset             uint64 = 0x14e0 // ro, 64 bits
 	RxPrioPauseOffset               uint64 = 0x1500 // ro, 64 bits
 	TxPrioPauseOffset               uint64 = 0x1540 // ro, 64 bits
 	TxPauseStormWarningEventsOffset uint64 = 0x1580 // ro, 64 bits
@@ -176,7 +181,7 @@ func (r VersionReg) WithMajor(v uint16) VersionReg { return r&^(0xffff<<16) | Ve
 type LayoutHashReg uint32
 
 // LayoutHashReset is the value after reset.
-const LayoutHashReset LayoutHashReg = 0xe171a705
+const LayoutHashReset LayoutHashReg = 0x3d21d564
 
 // Hash is bits 31:0.
 func (r LayoutHashReg) Hash() uint32 { return uint32(r >> 0 & 0xffffffff) }
@@ -437,6 +442,17 @@ func (r EventsReg) WithCQFatal(v bool) EventsReg {
 		return r | 1<<18
 	}
 	return r &^ (1 << 18)
+}
+
+// SRQFatal is bit 19: Host memory refused the context of an SRQ.
+func (r EventsReg) SRQFatal() bool { return r>>19&1 != 0 }
+
+// WithSRQFatal returns r with srq_fatal set to v; bits of v that do not fit are dropped.
+func (r EventsReg) WithSRQFatal(v bool) EventsReg {
+	if v {
+		return r | 1<<19
+	}
+	return r &^ (1 << 19)
 }
 
 // MACAddrReg is a value of register mac_addr (rw, 64 bits): Port MAC address.
@@ -1500,8 +1516,8 @@ func (r MRCacheHitReg) WithCount(v uint64) MRCacheHitReg {
 	return r&^(0xffffffffffffffff<<0) | MRCacheHitReg(v)&0xffffffffffffffff<<0
 }
 
-// MRCacheMissReg is a value of register mr_cache_miss (ro, 64 bits): Look-ups that read an entry
-// from host memory.
+// MRCacheMissReg is a value of register mr_cache_miss (ro, 64 bits): Entries read from host memory,
+// for look-ups and ahead.
 type MRCacheMissReg uint64
 
 // Count is bits 63:0.
@@ -1689,6 +1705,66 @@ func (r CQCacheStallReg) Count() uint64 { return uint64(r >> 0 & 0xfffffffffffff
 // WithCount returns r with count set to v; bits of v that do not fit are dropped.
 func (r CQCacheStallReg) WithCount(v uint64) CQCacheStallReg {
 	return r&^(0xffffffffffffffff<<0) | CQCacheStallReg(v)&0xffffffffffffffff<<0
+}
+
+// SRQCacheHitReg is a value of register srq_cache_hit (ro, 64 bits): Messages, doorbells, hints and
+// commands that found the context of their SRQ in the cache.
+type SRQCacheHitReg uint64
+
+// Count is bits 63:0.
+func (r SRQCacheHitReg) Count() uint64 { return uint64(r >> 0 & 0xffffffffffffffff) }
+
+// WithCount returns r with count set to v; bits of v that do not fit are dropped.
+func (r SRQCacheHitReg) WithCount(v uint64) SRQCacheHitReg {
+	return r&^(0xffffffffffffffff<<0) | SRQCacheHitReg(v)&0xffffffffffffffff<<0
+}
+
+// SRQCacheMissReg is a value of register srq_cache_miss (ro, 64 bits): Contexts of SRQs read from
+// host memory, most of them ahead.
+type SRQCacheMissReg uint64
+
+// Count is bits 63:0.
+func (r SRQCacheMissReg) Count() uint64 { return uint64(r >> 0 & 0xffffffffffffffff) }
+
+// WithCount returns r with count set to v; bits of v that do not fit are dropped.
+func (r SRQCacheMissReg) WithCount(v uint64) SRQCacheMissReg {
+	return r&^(0xffffffffffffffff<<0) | SRQCacheMissReg(v)&0xffffffffffffffff<<0
+}
+
+// SRQCacheEvictReg is a value of register srq_cache_evict (ro, 64 bits): Contexts of SRQs that gave
+// their place to others.
+type SRQCacheEvictReg uint64
+
+// Count is bits 63:0.
+func (r SRQCacheEvictReg) Count() uint64 { return uint64(r >> 0 & 0xffffffffffffffff) }
+
+// WithCount returns r with count set to v; bits of v that do not fit are dropped.
+func (r SRQCacheEvictReg) WithCount(v uint64) SRQCacheEvictReg {
+	return r&^(0xffffffffffffffff<<0) | SRQCacheEvictReg(v)&0xffffffffffffffff<<0
+}
+
+// SRQCacheWritebackReg is a value of register srq_cache_writeback (ro, 64 bits): Contexts of SRQs
+// evicted that had been changed and were written to host memory.
+type SRQCacheWritebackReg uint64
+
+// Count is bits 63:0.
+func (r SRQCacheWritebackReg) Count() uint64 { return uint64(r >> 0 & 0xffffffffffffffff) }
+
+// WithCount returns r with count set to v; bits of v that do not fit are dropped.
+func (r SRQCacheWritebackReg) WithCount(v uint64) SRQCacheWritebackReg {
+	return r&^(0xffffffffffffffff<<0) | SRQCacheWritebackReg(v)&0xffffffffffffffff<<0
+}
+
+// SRQCacheStallReg is a value of register srq_cache_stall (ro, 64 bits): Cycles in which a message,
+// doorbell, hint or command waited for the context of its SRQ.
+type SRQCacheStallReg uint64
+
+// Count is bits 63:0.
+func (r SRQCacheStallReg) Count() uint64 { return uint64(r >> 0 & 0xffffffffffffffff) }
+
+// WithCount returns r with count set to v; bits of v that do not fit are dropped.
+func (r SRQCacheStallReg) WithCount(v uint64) SRQCacheStallReg {
+	return r&^(0xffffffffffffffff<<0) | SRQCacheStallReg(v)&0xffffffffffffffff<<0
 }
 
 // RxPrioPauseReg is a value of register rx_prio_pause (ro, 64 bits): Times the peer stopped a

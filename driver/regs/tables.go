@@ -12,7 +12,7 @@ var registers = []Register{
 		{Name: "minor", Doc: "", Lo: 0, Width: 16},
 		{Name: "major", Doc: "", Lo: 16, Width: 16},
 	}},
-	{Name: "layout_hash", Doc: "Hash over registers and layouts; the driver compares it at open.", Offset: 0x8, Width: 32, Access: AccessCONST, Array: false, Count: 1, Stride: 4, Reset: 0xe171a705, Fields: []Field{
+	{Name: "layout_hash", Doc: "Hash over registers and layouts; the driver compares it at open.", Offset: 0x8, Width: 32, Access: AccessCONST, Array: false, Count: 1, Stride: 4, Reset: 0x3d21d564, Fields: []Field{
 		{Name: "hash", Doc: "", Lo: 0, Width: 32},
 	}},
 	{Name: "caps0", Doc: "Sizes built into this RTL.", Offset: 0x10, Width: 32, Access: AccessRO, Array: false, Count: 1, Stride: 4, Reset: 0x0, Fields: []Field{
@@ -53,6 +53,7 @@ var registers = []Register{
 		{Name: "srq_limit", Doc: "An SRQ fell below its limit", Lo: 16, Width: 1},
 		{Name: "last_wqe", Doc: "A QP in ERR will take nothing more from its SRQ, and what it took is completed", Lo: 17, Width: 1},
 		{Name: "cq_fatal", Doc: "Host memory refused the context of a CQ", Lo: 18, Width: 1},
+		{Name: "srq_fatal", Doc: "Host memory refused the context of an SRQ", Lo: 19, Width: 1},
 	}},
 	{Name: "mac_addr", Doc: "Port MAC address.", Offset: 0x40, Width: 64, Access: AccessRW, Array: false, Count: 1, Stride: 8, Reset: 0x0, Fields: []Field{
 		{Name: "addr", Doc: "first byte on the wire in bits 7:0", Lo: 0, Width: 48},
@@ -298,7 +299,7 @@ var registers = []Register{
 	{Name: "mr_cache_hit", Doc: "Look-ups of memory regions and windows that the cache answered at once.", Offset: 0x1400, Width: 64, Access: AccessRO, Array: false, Count: 1, Stride: 8, Reset: 0x0, Fields: []Field{
 		{Name: "count", Doc: "", Lo: 0, Width: 64},
 	}},
-	{Name: "mr_cache_miss", Doc: "Look-ups that read an entry from host memory.", Offset: 0x1408, Width: 64, Access: AccessRO, Array: false, Count: 1, Stride: 8, Reset: 0x0, Fields: []Field{
+	{Name: "mr_cache_miss", Doc: "Entries read from host memory, for look-ups and ahead.", Offset: 0x1408, Width: 64, Access: AccessRO, Array: false, Count: 1, Stride: 8, Reset: 0x0, Fields: []Field{
 		{Name: "count", Doc: "", Lo: 0, Width: 64},
 	}},
 	{Name: "mr_cache_evict", Doc: "Entries that gave their place to others, for look-ups and prefetches.", Offset: 0x1410, Width: 64, Access: AccessRO, Array: false, Count: 1, Stride: 8, Reset: 0x0, Fields: []Field{
@@ -344,6 +345,21 @@ var registers = []Register{
 		{Name: "count", Doc: "", Lo: 0, Width: 64},
 	}},
 	{Name: "cq_cache_stall", Doc: "Cycles in which a CQE, doorbell, timer or command waited for the context of its CQ.", Offset: 0x14a0, Width: 64, Access: AccessRO, Array: false, Count: 1, Stride: 8, Reset: 0x0, Fields: []Field{
+		{Name: "count", Doc: "", Lo: 0, Width: 64},
+	}},
+	{Name: "srq_cache_hit", Doc: "Messages, doorbells, hints and commands that found the context of their SRQ in the cache.", Offset: 0x14c0, Width: 64, Access: AccessRO, Array: false, Count: 1, Stride: 8, Reset: 0x0, Fields: []Field{
+		{Name: "count", Doc: "", Lo: 0, Width: 64},
+	}},
+	{Name: "srq_cache_miss", Doc: "Contexts of SRQs read from host memory, most of them ahead.", Offset: 0x14c8, Width: 64, Access: AccessRO, Array: false, Count: 1, Stride: 8, Reset: 0x0, Fields: []Field{
+		{Name: "count", Doc: "", Lo: 0, Width: 64},
+	}},
+	{Name: "srq_cache_evict", Doc: "Contexts of SRQs that gave their place to others.", Offset: 0x14d0, Width: 64, Access: AccessRO, Array: false, Count: 1, Stride: 8, Reset: 0x0, Fields: []Field{
+		{Name: "count", Doc: "", Lo: 0, Width: 64},
+	}},
+	{Name: "srq_cache_writeback", Doc: "Contexts of SRQs evicted that had been changed and were written to host memory.", Offset: 0x14d8, Width: 64, Access: AccessRO, Array: false, Count: 1, Stride: 8, Reset: 0x0, Fields: []Field{
+		{Name: "count", Doc: "", Lo: 0, Width: 64},
+	}},
+	{Name: "srq_cache_stall", Doc: "Cycles in which a message, doorbell, hint or command waited for the context of its SRQ.", Offset: 0x14e0, Width: 64, Access: AccessRO, Array: false, Count: 1, Stride: 8, Reset: 0x0, Fields: []Field{
 		{Name: "count", Doc: "", Lo: 0, Width: 64},
 	}},
 	{Name: "rx_prio_pause", Doc: "Times the peer stopped a priority, indexed by priority (mlx5: rx_prioN_pause, less the frames that repeat one pause).", Offset: 0x1500, Width: 64, Access: AccessRO, Array: true, Count: 8, Stride: 8, Reset: 0x0, Fields: []Field{
@@ -567,6 +583,7 @@ var layouts = []Layout{
 		{Name: "addr", Doc: "64-byte aligned (128 with stride128)", Lo: 0, Width: 64},
 		{Name: "log_size", Doc: "log2 of WQEs, 0 to 15", Lo: 64, Width: 8},
 		{Name: "stride128", Doc: "1: 128-byte WQEs", Lo: 72, Width: 1},
+		{Name: "dead", Doc: "query only: no message gets a WQE of it, see srq_fatal", Lo: 73, Width: 1},
 		{Name: "limit", Doc: "create, modify: an event when fewer WQEs than this are left, then 0; 0: none", Lo: 80, Width: 16},
 		{Name: "pd", Doc: "that SGEs are checked against", Lo: 96, Width: 24},
 		{Name: "pi", Doc: "query: producer index last rung", Lo: 128, Width: 16},
@@ -603,7 +620,7 @@ var layouts = []Layout{
 		{Name: "num_vectors", Doc: "interrupt vectors", Lo: 320, Width: 32},
 		{Name: "max_dest_rd_atomic", Doc: "READs and atomics of the peer that a QP may have open as responder", Lo: 352, Width: 32},
 		{Name: "num_ah", Doc: "address handles", Lo: 384, Width: 32},
-		{Name: "num_srq", Doc: "", Lo: 416, Width: 32},
+		{Name: "num_srq", Doc: "SRQNs are below this, and below what set_ctx_mem gives memory for", Lo: 416, Width: 32},
 		{Name: "max_rd_atomic", Doc: "READs and atomics that a QP may have outstanding", Lo: 448, Width: 32},
 		{Name: "max_push", Doc: "bytes of the largest WQE that a push window takes; 0: none", Lo: 480, Width: 32},
 	}},

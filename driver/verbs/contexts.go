@@ -16,39 +16,34 @@ const (
 	defaultMaxMR  = 1 << 16
 	defaultMaxQP  = 1 << 12
 	defaultMaxCQ  = 1 << 12
-	mrContextSize = 64
+	defaultMaxSRQ = 1 << 10
+	contextSize   = 64
 	qpContextSize = 2048
-	cqContextSize = 64
 )
 
 // giveContexts hands memory for contexts to the device, which caches those in use. It is the device's until its reset.
-func (d *Device) giveContexts(maxMR, maxQP, maxCQ int) error {
-	if maxMR == 0 {
-		maxMR = min(defaultMaxMR, d.attr.MaxMR)
+func (d *Device) giveContexts(cfg Config) error {
+	for _, c := range []struct {
+		kind                         regs.CtxKind
+		attr                         string
+		want, usual, reserved, bytes int
+		limit                        *int // of the device; then what it has memory for
+	}{
+		{regs.CtxKindMR, "MaxMR", cfg.MaxMR, defaultMaxMR, 0, contextSize, &d.attr.MaxMR},
+		// QPNs below FirstQPN have a context too
+		{regs.CtxKindQP, "MaxQP", cfg.MaxQP, defaultMaxQP, int(d.attr.FirstQPN), qpContextSize, &d.attr.MaxQP},
+		{regs.CtxKindCQ, "MaxCQ", cfg.MaxCQ, defaultMaxCQ, 0, contextSize, &d.attr.MaxCQ},
+		{regs.CtxKindSRQ, "MaxSRQ", cfg.MaxSRQ, defaultMaxSRQ, 0, contextSize, &d.attr.MaxSRQ},
+	} {
+		if c.want == 0 {
+			c.want = min(c.usual, *c.limit) - c.reserved
+		}
+		n, err := d.giveContextsOf(c.kind, c.attr, c.want, c.reserved, *c.limit, c.bytes)
+		if err != nil {
+			return err
+		}
+		*c.limit = n - c.reserved
 	}
-	n, err := d.giveContextsOf(regs.CtxKindMR, "MaxMR", maxMR, 0, d.attr.MaxMR, mrContextSize)
-	if err != nil {
-		return err
-	}
-	d.attr.MaxMR = n
-	// QPNs below FirstQPN have a context too
-	reserved := int(d.attr.FirstQPN)
-	if maxQP == 0 {
-		maxQP = min(defaultMaxQP, d.attr.MaxQP) - reserved
-	}
-	n, err = d.giveContextsOf(regs.CtxKindQP, "MaxQP", maxQP, reserved, d.attr.MaxQP, qpContextSize)
-	if err != nil {
-		return err
-	}
-	d.attr.MaxQP = n - reserved
-	if maxCQ == 0 {
-		maxCQ = min(defaultMaxCQ, d.attr.MaxCQ)
-	}
-	n, err = d.giveContextsOf(regs.CtxKindCQ, "MaxCQ", maxCQ, 0, d.attr.MaxCQ, cqContextSize)
-	if err != nil {
-		return err
-	}
-	d.attr.MaxCQ = n
 	return nil
 }
 

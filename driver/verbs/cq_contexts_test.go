@@ -230,7 +230,7 @@ func TestCQContextLost(t *testing.T) {
 		require.NoError(t, err)
 		_, err = u[1].qp.PostRecv(verbs.RecvWR{SGEs: []verbs.SGE{far.SGE(0, 64)}})
 		require.NoError(t, err)
-		require.NoError(t, verbs.LoseCQContexts(h.Dev))
+		require.NoError(t, verbs.LoseContexts(h.Dev, regs.CtxKindCQ))
 		_, err = u[0].qp.PostSend(verbs.SendWR{Opcode: verbs.OpSend, SGEs: []verbs.SGE{local.SGE(0, 64)}})
 		require.NoError(t, err)
 		ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)

@@ -34,6 +34,9 @@ type Config struct {
 	// MaxCQ is the number of CQs that can exist at once, rounded up to a power of two; 0: 4096. Their contexts live in host memory,
 	// 64 bytes each; the device caches those in use.
 	MaxCQ int
+	// MaxSRQ is the number of SRQs that can exist at once, rounded up to a power of two; 0: 1024. Their contexts live in host memory,
+	// 64 bytes each; the device caches those in use.
+	MaxSRQ int
 }
 
 // DeviceAttr tells what a device offers. Corresponds to struct ibv_device_attr.
@@ -46,7 +49,7 @@ type DeviceAttr struct {
 	MaxEQ        int    // event queues: one for asynchronous events, one for CQs without Channel, one per Channel
 	MaxVectors   int    // interrupt vectors
 	MaxAH        int    // address handles
-	MaxSRQ       int    // SRQs
+	MaxSRQ       int    // SRQs that can exist at once
 	FirstQPN     uint32 // QPNs run from here to FirstQPN+MaxQP-1
 	MaxSGE       int    // SGEs of a send work request
 	MaxQPWR      int    // slots of the largest send queue
@@ -151,7 +154,7 @@ func NewDevice(p pcie.Device, cfg Config) (*Device, error) {
 	d.csr.Store32(regs.CtrlOffset, ctrlEnable|ctrlIRQEnable)
 	err := d.queryDevice()
 	if err == nil {
-		err = d.giveContexts(cfg.MaxMR, cfg.MaxQP, cfg.MaxCQ)
+		err = d.giveContexts(cfg)
 	}
 	if err != nil {
 		return nil, errors.Join(err, d.shutDown(verb))

@@ -23,6 +23,7 @@ const (
 	EventQPFatal     EventType = EventType(regs.EQETypeQPFatal)     // the QP went to ERR by itself
 	EventCQErr       EventType = EventType(regs.EQETypeCQOverrun)   // the CQ was full, or host memory refused its context; it takes no more completions
 	EventSRQLimit    EventType = EventType(regs.EQETypeSRQLimit)    // the SRQ has fewer work requests than its limit
+	EventSRQErr      EventType = EventType(regs.EQETypeSRQFatal)    // host memory refused the context of the SRQ; QPs that need a work request of it fail
 	EventQPAccessErr EventType = EventType(regs.EQETypeQPAccessErr) // the peer was refused memory access; the QP went to ERR
 	EventQPLastWQE   EventType = EventType(regs.EQETypeQPLastWQE)   // a QP in ERR has consumed its last work request of an SRQ
 	EventSQDrained   EventType = EventType(regs.EQETypeSQDrained)   // a QP in SQD has completed all that it had begun
@@ -31,7 +32,7 @@ const (
 )
 
 var eventNames = map[EventType]string{EventQPFatal: "QP fatal", EventCQErr: "CQ error", EventPortErr: "port error", EventPortActive: "port active",
-	EventSRQLimit: "SRQ limit reached", EventQPAccessErr: "QP access error", EventQPLastWQE: "QP last WQE reached",
+	EventSRQLimit: "SRQ limit reached", EventSRQErr: "SRQ catastrophic error", EventQPAccessErr: "QP access error", EventQPLastWQE: "QP last WQE reached",
 	EventSQDrained: "send queue drained"}
 
 // String is the text of ibv_event_type_str(3) where it has one.

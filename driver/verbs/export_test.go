@@ -37,10 +37,18 @@ func NextMR(d *Device, index uint32) { d.mrn.next = index }
 // NextCQ makes cqn the one that the next CQ gets, if it is free.
 func NextCQ(d *Device, cqn uint32) { d.cqn.next = cqn }
 
-// LoseCQContexts takes the memory of the contexts of CQs away from the device.
-func LoseCQContexts(d *Device) error {
-	mem := d.contexts[regs.CtxKindCQ]
-	d.contexts = slices.Delete(d.contexts, int(regs.CtxKindCQ), int(regs.CtxKindCQ)+1)
+// NextSRQ makes srqn the one that the next SRQ gets, if it is free.
+func NextSRQ(d *Device, srqn uint32) { d.srqn.next = srqn }
+
+// RingSRQ rings the doorbell of any SRQN with any index.
+func RingSRQ(d *Device, srqn uint32, pi uint16) {
+	d.db.Store64(regs.SRQDoorbellOffset, regs.SRQDoorbell{SRQN: srqn, PI: pi}.Encode())
+}
+
+// LoseContexts takes the memory of the contexts of a kind away from the device.
+func LoseContexts(d *Device, kind regs.CtxKind) error {
+	mem := d.contexts[kind]
+	d.contexts = slices.Delete(d.contexts, int(kind), int(kind)+1)
 	return mem.Close()
 }
 

@@ -75,7 +75,7 @@ func (pd *PD) CreateSRQ(cfg SRQConfig) (*SRQ, error) {
 	}
 	srqn, ok := d.srqn.alloc()
 	if !ok {
-		return nil, &Error{Verb: verb, Attr: "SRQs", Got: d.attr.MaxSRQ, Limit: d.attr.MaxSRQ, Err: ErrLimit}
+		return nil, &Error{Verb: verb, Attr: "SRQs", Got: d.attr.MaxSRQ, Limit: d.attr.MaxSRQ, Err: ErrLimit, Hint: "close one, or open the device with a larger Config.MaxSRQ"}
 	}
 	s := &SRQ{pd: pd, srqn: srqn, cfg: cfg, stride: wqeBytes(cfg.MaxSGE), log: uint8(bits.Len(uint(cfg.MaxWR - 1))),
 		wrid: make([]uint64, cfg.MaxWR), free: make([]uint16, cfg.MaxWR)}
@@ -193,9 +193,10 @@ func (s *SRQ) SetLimit(n int) error {
 
 // SRQInfo is what the device knows of an SRQ.
 type SRQInfo struct {
-	MaxWR  int // slots of the ring
-	Limit  int // 0: no event is asked for
-	Posted int // work requests posted and not yet taken for a message
+	MaxWR  int  // slots of the ring
+	Limit  int  // 0: no event is asked for
+	Posted int  // work requests posted and not yet taken for a message
+	Failed bool // see EventSRQErr
 }
 
 // Query asks the device. Corresponds to ibv_query_srq(3).
@@ -212,7 +213,7 @@ func (s *SRQ) Query() (SRQInfo, error) {
 	}
 	var ctx regs.SRQContext
 	ctx.Unmarshal(body[:])
-	return SRQInfo{MaxWR: 1 << ctx.LogSize, Limit: int(ctx.Limit), Posted: int(ctx.PI - ctx.CI)}, nil
+	return SRQInfo{MaxWR: 1 << ctx.LogSize, Limit: int(ctx.Limit), Posted: int(ctx.PI - ctx.CI), Failed: ctx.Dead}, nil
 }
 
 // Close destroys the SRQ; it fails with ErrBusy while QPs use it. Work requests that no message took are dropped.
@@ -234,6 +235,7 @@ func (s *SRQ) Close() error {
 		return err
 	}
 	s.closed = true
+	d.async.retire(s.srqn, regs.EQETypeSRQLimit, regs.EQETypeSRQFatal)
 	delete(s.pd.srqs, s.srqn)
 	d.srqn.free(s.srqn)
 	return s.dma.Close()

@@ -32,6 +32,7 @@ module ctx_contract #(
   input  logic               pf_valid_i,
   input  logic [IdxW-1:0]    pf_idx_i,
   output logic               pf_done_o,
+  output logic               pf_hit_o,
   input  logic               own_valid_i,
   output logic               own_ready_o,
   input  logic [IdxW-1:0]    own_idx_i,
@@ -80,6 +81,7 @@ module ctx_contract #(
   assign own_we_ready_o = aw_ready_i;
   assign rsp_o = !own_done_o ? r_data_i[EntryW-1:0] : r_err_i ? '0 : entry_q[idx_q];
   assign pf_done_o = w_ready_i;
+  assign pf_hit_o = 1'b0;
   assign idle_o = 1'b1;
   assign {req_ready_o, rsp_valid_o, ar_valid_o, aw_valid_o, w_valid_o, w_last_o} = '0;
   assign {ev_hit_o, ev_miss_o, ev_evict_o, ev_writeback_o, ev_stall_o, ev_rd_err_o, ev_wr_err_o} = '0;
@@ -348,9 +350,9 @@ module cqe_writer_proof
     end
   end
   assign mark_at = !(j_cqe[0] && ahead_q == '0);
-  assign in_step = dut.u_doorbells.s1_q && dut.u_doorbells.s1_what_q == 2'd0 && dut.u_doorbells.s1_cqn_q == watch_q;
-  assign clear_step = dut.u_doorbells.s1_q && dut.u_doorbells.s1_what_q == 2'd2 && dut.u_doorbells.s1_cqn_q == watch_q;
-  assign told_ci = in_step ? dut.u_doorbells.s1_ci_q : clear_step ? '0 : cq_ptr_t'(dut.u_doorbells.u_words.words_q[watch_q]);
+  assign in_step = dut.u_doorbells.s1_q && dut.u_doorbells.s1_what_q == 2'd0 && dut.u_doorbells.s1_num_q == watch_q;
+  assign clear_step = dut.u_doorbells.s1_q && dut.u_doorbells.s1_what_q == 2'd2 && dut.u_doorbells.s1_num_q == watch_q;
+  assign told_ci = in_step ? dut.u_doorbells.s1_idx_q : clear_step ? '0 : cq_ptr_t'(dut.u_doorbells.u_words.words_q[watch_q]);
   assign ci = have ? line.ci : entry.ci;
 
   always_ff @(posedge clk_i) begin
@@ -501,7 +503,7 @@ module cqe_writer_proof
       end
       // doorbells
       told_is: assert (told_ci == given_q);
-      read_is: assert (!(dut.u_doorbells.s1_q && dut.u_doorbells.s1_cqn_q == watch_q) || dut.u_doorbells.word == dut.u_doorbells.u_words.words_q[watch_q]);
+      read_is: assert (!(dut.u_doorbells.s1_q && dut.u_doorbells.s1_num_q == watch_q) || dut.u_doorbells.word == dut.u_doorbells.u_words.words_q[watch_q]);
       if (honest_q && exists_q) begin
         room: assert (pi_q - given_q < size + cq_ptr_t'(over_q));
         given_is: assert (given_q - ci <= pi_q - ci && seen_q - given_q <= pi_q - given_q);

@@ -321,7 +321,7 @@ var proofs = []proof{
 			{"hw/rtl/host/cqe_writer.sv", "localparam int unsigned TimeW = 48;", "localparam int unsigned TimeW = 2;"},
 			// contexts and doorbells in the middle of their life, timers that fire at any time
 			{"hw/rtl/host/cqe_writer.sv", "  ctx_cache #(", "  ctx_contract #("},
-			{"hw/rtl/host/cq_doorbells.sv", "  zero_ram #(", "  told_ram #("},
+			{"hw/rtl/lib/doorbell_list.sv", "  zero_ram #(", "  told_ram #("},
 			{"hw/rtl/host/cqe_writer.sv", "  zero_ram #(", "  told_ram #("},
 			{"hw/rtl/host/cqe_writer.sv", "  job_t jobs[NumJob];", "  job_t [NumJob-1:0] jobs;"},
 			{"hw/rtl/host/cqe_writer.sv", "  timer_tree #(", "  timer_any #("},
@@ -345,7 +345,7 @@ var proofs = []proof{
 			{"hw/rtl/host/cqe_writer.sv", "line_d = '0;", "line_d.overrun = 1'b0;"},
 			{"hw/rtl/host/cqe_writer.sv", "assign room = (tail_q - head_q) != (JobW+1)'(NumJob);", "assign room = 1'b1;"},
 			{"hw/rtl/host/cqe_writer.sv", "status: last_room ? rnic_regs_pkg::WcStatusCqOverrun : job.ev.status,", "status: job.ev.status,"},
-			{"hw/rtl/host/cq_doorbells.sv", "StepClear: word_d = '{listed: word.listed, arm: '0, ci: '0};", "StepClear: word_d = word;"},
+			{"hw/rtl/lib/doorbell_list.sv", "StepClear: word_d = '{listed: word.listed, flags: '0, idx: '0};", "StepClear: word_d = word;"},
 		},
 	},
 }

@@ -100,25 +100,28 @@ module rnic_core
   localparam int unsigned NumQpPorts = 7;
   localparam int unsigned NumMrPorts = 3;
   localparam int unsigned NumErr = 4;
-  localparam int unsigned NumDrain = 15;
+  localparam int unsigned NumDrain = 16;
   localparam int unsigned NumWork = 16;         // QPs of the service list at a time
   localparam int unsigned NumLook = 3 + NumWork; // look-ups of QPs: 0 commands, 1 and 2 received packets, service list
-  localparam logic [2:0] WrPayload = 3'(WrIdPayload);
-  localparam logic [2:0] WrCqe = 3'(WrIdCqe);
-  localparam logic [2:0] WrRsp = 3'(WrIdRsp);
-  localparam logic [2:0] WrEqe = 3'(WrIdEqe);
-  localparam logic [2:0] WrAtomic = 3'(WrIdAtomic);
-  localparam logic [2:0] WrMr = 3'(WrIdMr);
-  localparam logic [2:0] WrQp = 3'(WrIdQp);
-  localparam logic [2:0] WrCq = 3'(WrIdCq);
-  localparam logic [2:0] RdCmd = 3'(RdIdCmd);
-  localparam logic [2:0] RdWqe = 3'(RdIdWqe);
-  localparam logic [2:0] RdPayload = 3'(RdIdPayload);
-  localparam logic [2:0] RdRq = 3'(RdIdRq);
-  localparam logic [2:0] RdAtomic = 3'(RdIdAtomic);
-  localparam logic [2:0] RdMr = 3'(RdIdMr);
-  localparam logic [2:0] RdQp = 3'(RdIdQp);
-  localparam logic [2:0] RdCq = 3'(RdIdCq);
+  localparam logic [3:0] WrPayload = 4'(WrIdPayload);
+  localparam logic [3:0] WrCqe = 4'(WrIdCqe);
+  localparam logic [3:0] WrRsp = 4'(WrIdRsp);
+  localparam logic [3:0] WrEqe = 4'(WrIdEqe);
+  localparam logic [3:0] WrAtomic = 4'(WrIdAtomic);
+  localparam logic [3:0] WrMr = 4'(WrIdMr);
+  localparam logic [3:0] WrQp = 4'(WrIdQp);
+  localparam logic [3:0] WrCq = 4'(WrIdCq);
+  localparam logic [3:0] WrSrq = 4'(WrIdSrq);
+  localparam logic [3:0] RdCmd = 4'(RdIdCmd);
+  localparam logic [3:0] RdWqe = 4'(RdIdWqe);
+  localparam logic [3:0] RdPayload = 4'(RdIdPayload);
+  localparam logic [3:0] RdRq = 4'(RdIdRq);
+  localparam logic [3:0] RdAtomic = 4'(RdIdAtomic);
+  localparam logic [3:0] RdMr = 4'(RdIdMr);
+  localparam logic [3:0] RdQp = 4'(RdIdQp);
+  localparam logic [3:0] RdCq = 4'(RdIdCq);
+  localparam logic [3:0] RdSrq = 4'(RdIdSrq);
+  localparam logic [3:0] RdSrqWqe = 4'(RdIdSrqWqe);
   localparam logic [31:0] ResetMagic = 32'h52535421;
 
   // ---- reset ------------------------------------------------------------------------------------
@@ -178,11 +181,11 @@ module rnic_core
   assign db_is_srq = enable && db_offset == rnic_regs_pkg::DbSrqOffset;
   assign db_is_push = enable && db_offset[11:7] == rnic_regs_pkg::DbPushOffset[11:7];
   assign db_is_bad = !db_is_push && !db_is_sq && !db_is_rq && !db_is_cq && !db_is_eq && !db_is_srq;
-  // doorbells of receive queues, from the service list; those of SRQs go straight there
-  logic     rqc_db_ready, hrq_valid;
+  // doorbells of receive queues, from the service list
+  logic     rqc_db_ready, hrq_valid, srq_db_ready;
   qp_idx_t  hrq_qp;
   wqe_idx_t hrq_pi;
-  assign db_ready = (db_is_sq && sq_db_ready) || (db_is_rq && rq_db_ready) || (db_is_srq && rqc_db_ready && !hrq_valid) ||
+  assign db_ready = (db_is_sq && sq_db_ready) || (db_is_rq && rq_db_ready) || (db_is_srq && srq_db_ready) ||
                     (db_is_cq && cq_db_ready) || (db_is_eq && eq_db_ready) || db_is_push || db_is_bad;
   assign ev_db_refused = db_valid && db_is_bad;
 
@@ -242,6 +245,16 @@ module rnic_core
   requester_pkg::req_keep_t req_ctx_in, req_ctx_out;
   requester_pkg::flight_t req_flight_in, req_flight_out;
   rd_entry_t  req_entry_in, req_entry_out;
+
+  // attributes that come into a slot: at CREATE_QP, and from host memory
+  logic     srq_slot_we;
+  qp_idx_t  srq_slot;
+  logic     srq_slot_has;
+  srq_idx_t srq_slot_srqn;
+  assign srq_slot_we = (qp_cmd_valid && qp_cmd_op == QpCmdWrite) || (qt_ctx_valid && qt_ctx_ready && qt_ctx_load);
+  assign srq_slot = qp_cmd_valid ? qp_cmd_idx : qt_ctx_qp;
+  assign srq_slot_has = qp_cmd_valid ? qp_cmd_attr.has_srq : qt_ctx_in.has_srq;
+  assign srq_slot_srqn = qp_cmd_valid ? qp_cmd_attr.srqn : qt_ctx_in.srqn;
 
   qp_table #(.NumPorts(NumQpPorts), .NumErr(NumErr)) u_qp_table (
     .clk_i, .rst_ni(core_rst_n),
@@ -477,8 +490,15 @@ module rnic_core
   srq_attr_t   srq_cmd_attr;
   logic [15:0] srq_cmd_limit;
   srq_ctx_t    srq_cmd_rsp;
-  logic        srq_lim_valid, srq_lim_ready;
-  srq_idx_t    srq_lim_srqn;
+  logic        srq_cmd_rsp_err, srq_req_valid, srq_req_ready, srq_rsp_valid, srqev_valid, srqev_ready, srq_swept;
+  srq_idx_t    srq_req_srqn;
+  srq_rsp_t    srq_rsp;
+  async_ev_t   srqev;
+  ctx_mem_t    srq_mem;
+  ctx_ev_t     ev_srq;
+  logic [2:0]  ev_srq_wqe;
+  logic        ev_srq_limit, ev_srq_fatal, ev_srq_bad_db, ev_srq_axi_err, srq_hint_valid;
+  qp_idx_t     srq_hint_slot;
 
   // QPs that went to ERR: told to the requester (by way of the payload writer), to the receive queues and, if by itself, as an
   // event.
@@ -511,8 +531,7 @@ module rnic_core
     .probe_qp_i(rq_probe), .busy_o(rq_busy), .ctx_valid_i(rq_ctx_valid), .ctx_ready_o(rq_ctx_ready), .ctx_load_i(rq_ctx_load),
     .ctx_word_i(rq_ctx_word), .ctx_qp_i(rq_ctx_qp), .ctx_i(rq_ctx_in), .ctx_o(rq_ctx_out), .ctx_at_i(rq_ctx_at), .ctx_entry_i(rq_entry_in),
     .ctx_entry_o(rq_entry_out),
-    .db_valid_i(hrq_valid || (db_valid && db_is_srq)), .db_ready_o(rqc_db_ready),
-    .db_srq_i(!hrq_valid), .db_qp_i(hrq_qp), .db_srqn_i(db_srq.srqn), .db_pi_i(hrq_valid ? hrq_pi : db_srq.pi),
+    .db_valid_i(hrq_valid), .db_ready_o(rqc_db_ready), .db_qp_i(hrq_qp), .db_pi_i(hrq_pi),
     .err_valid_i(errev_valid && !errev_rq_q), .err_ready_o(errev_rq_ready),
     .err_idx_i(errev_idx),
     .qp_req_valid_o(qp_req_valid[5]), .qp_req_ready_i(qp_req_ready[5]),
@@ -526,13 +545,35 @@ module rnic_core
     .flush_valid_o(rq_flush_valid), .flush_ready_i(rq_flush_ready), .flush_o(rq_flush),
     .adm_valid_i(rq_adm_valid), .adm_ready_o(rq_adm_ready), .adm_init_i(rq_adm_init),
     .adm_qp_i(rq_adm_qp), .adm_rsp_valid_o(rq_adm_rsp_valid), .adm_rsp_o(rq_adm_rsp),
-    .srq_cmd_valid_i(srq_cmd_valid), .srq_cmd_ready_o(srq_cmd_ready),
-    .srq_cmd_op_i(srq_cmd_op), .srq_cmd_idx_i(srq_cmd_idx), .srq_cmd_attr_i(srq_cmd_attr),
-    .srq_cmd_limit_i(srq_cmd_limit),
-    .srq_cmd_rsp_valid_o(srq_cmd_rsp_valid), .srq_cmd_rsp_o(srq_cmd_rsp),
-    .lim_valid_o(srq_lim_valid), .lim_ready_i(srq_lim_ready), .lim_srqn_o(srq_lim_srqn),
+    .srq_req_valid_o(srq_req_valid), .srq_req_ready_i(srq_req_ready), .srq_req_srqn_o(srq_req_srqn),
+    .srq_rsp_valid_i(srq_rsp_valid), .srq_rsp_i(srq_rsp),
     .drain_i(drain), .drain_done_o(drain_done[9]), .idle_o(block_idle[10]),
     .ev_wqe_o(ev_rq_wqe), .ev_bad_db_o(ev_rq_bad_db), .ev_axi_err_o(ev_rq_axi_err)
+  );
+
+  // a packet has its slot, some time before it is at work
+  assign srq_hint_valid = |look_rsp_valid[2:1];
+  assign srq_hint_slot = look_rsp_valid[1] ? look_slot[1] : look_slot[2];
+  srq_cache #(.DataW(DataW)) u_srq_cache (
+    .clk_i, .rst_ni(core_rst_n), .ready_o(srq_swept), .mem_i(srq_mem),
+    .db_valid_i(db_valid && db_is_srq), .db_ready_o(srq_db_ready), .db_srqn_i(db_srq.srqn), .db_pi_i(db_srq.pi),
+    .slot_we_i(srq_slot_we), .slot_i(srq_slot), .slot_has_srq_i(srq_slot_has), .slot_srqn_i(srq_slot_srqn),
+    .hint_valid_i(srq_hint_valid), .hint_slot_i(srq_hint_slot),
+    .req_valid_i(srq_req_valid), .req_ready_o(srq_req_ready), .req_srqn_i(srq_req_srqn), .rsp_valid_o(srq_rsp_valid), .rsp_o(srq_rsp),
+    .cmd_valid_i(srq_cmd_valid), .cmd_ready_o(srq_cmd_ready), .cmd_op_i(srq_cmd_op), .cmd_idx_i(srq_cmd_idx),
+    .cmd_attr_i(srq_cmd_attr), .cmd_limit_i(srq_cmd_limit),
+    .cmd_rsp_valid_o(srq_cmd_rsp_valid), .cmd_rsp_err_o(srq_cmd_rsp_err), .cmd_rsp_o(srq_cmd_rsp),
+    .ar_valid_o(ar_valid[RdSrqWqe]), .ar_ready_i(ar_ready[RdSrqWqe]), .ar_addr_o(ar_addr[RdSrqWqe]), .ar_len_o(ar_len[RdSrqWqe]),
+    .r_valid_i(r_valid[RdSrqWqe]), .r_data_i(r_data), .r_last_i(r_last), .r_err_i(r_err),
+    .ctx_ar_valid_o(ar_valid[RdSrq]), .ctx_ar_ready_i(ar_ready[RdSrq]), .ctx_ar_addr_o(ar_addr[RdSrq]), .ctx_ar_len_o(ar_len[RdSrq]),
+    .ctx_r_valid_i(r_valid[RdSrq]), .ctx_r_data_i(r_data), .ctx_r_last_i(r_last), .ctx_r_err_i(r_err),
+    .ctx_aw_valid_o(aw_valid[WrSrq]), .ctx_aw_ready_i(aw_ready[WrSrq]), .ctx_aw_addr_o(aw_addr[WrSrq]), .ctx_aw_len_o(aw_len[WrSrq]),
+    .ctx_w_valid_o(w_valid[WrSrq]), .ctx_w_ready_i(w_ready[WrSrq]), .ctx_w_data_o(w_data[WrSrq]), .ctx_w_strb_o(w_strb[WrSrq]),
+    .ctx_w_last_o(w_last[WrSrq]), .ctx_b_valid_i(b_valid[WrSrq]), .ctx_b_err_i(b_err),
+    .event_valid_o(srqev_valid), .event_ready_i(srqev_ready), .event_o(srqev),
+    .drain_i(drain), .drain_done_o(drain_done[15]),
+    .ev_wqe_o(ev_srq_wqe), .ev_limit_o(ev_srq_limit), .ev_fatal_o(ev_srq_fatal), .ev_bad_db_o(ev_srq_bad_db), .ev_axi_err_o(ev_srq_axi_err),
+    .ev_ctx_o(ev_srq), .idle_o(block_idle[16])
   );
 
   rx_transport u_rx_transport (
@@ -940,13 +981,12 @@ module rnic_core
 
   // Asynchronous events: sources in the order of in_valid_i.
   logic        cmdev_valid, cmdev_ready;
-  async_ev_t   cmdev, limev, lastev, portev, ctxev;
+  async_ev_t   cmdev, lastev, portev, ctxev;
   logic        portev_valid, portev_ready, link_up;
   port_events u_port_events (
     .clk_i, .rst_ni(core_rst_n), .link_up_i, .link_up_o(link_up),
     .event_valid_o(portev_valid), .event_ready_i(portev_ready), .event_o(portev)
   );
-  assign limev = '{ev_type: rnic_regs_pkg::EqeTypeSrqLimit, object: 32'(srq_lim_srqn), detail: '0};
   assign lastev = '{
     ev_type: last_drained ? rnic_regs_pkg::EqeTypeSqDrained : rnic_regs_pkg::EqeTypeQpLastWqe,
     object: 32'(last_qpn), detail: '0
@@ -954,9 +994,9 @@ module rnic_core
   assign ctxev = '{ev_type: rnic_regs_pkg::EqeTypeQpFatal, object: 32'(qp_bad_qpn), detail: '0};
   event_arb #(.NumSrc(7)) u_event_arb (
     .clk_i, .rst_ni(core_rst_n),
-    .in_valid_i({qp_bad_valid, portev_valid, last_valid, srq_lim_valid, cmdev_valid, cqerr_valid, qpev_valid}),
-    .in_ready_o({qp_bad_ready, portev_ready, last_ready, srq_lim_ready, cmdev_ready, cqerr_ready, qpev_ready}),
-    .in_i({ctxev, portev, lastev, limev, cmdev, cqerr, qpev}),
+    .in_valid_i({qp_bad_valid, portev_valid, last_valid, srqev_valid, cmdev_valid, cqerr_valid, qpev_valid}),
+    .in_ready_o({qp_bad_ready, portev_ready, last_ready, srqev_ready, cmdev_ready, cqerr_ready, qpev_ready}),
+    .in_i({ctxev, portev, lastev, srqev, cmdev, cqerr, qpev}),
     .out_valid_o(event_valid), .out_ready_i(event_ready), .out_o(event_in),
     .drain_i(drain), .drain_done_o(drain_done[10]), .idle_o(block_idle[11])
   );
@@ -1027,7 +1067,7 @@ module rnic_core
     .qp_cmd_valid_o(qp_cmd_valid), .qp_cmd_op_o(qp_cmd_op), .qp_cmd_idx_o(qp_cmd_idx),
     .qpl_req_valid_o(look_valid[0]), .qpl_req_ready_i(look_ready[0]), .qpl_req_qpn_o(look_qpn[0]), .qpl_req_create_o(look_create),
     .qpl_rsp_valid_i(look_rsp_valid[0]), .qpl_rsp_status_i(look_status[0]), .qpl_rsp_slot_i(look_slot[0]), .qpl_rel_valid_o(look_rel[0]),
-    .qpl_rel_forget_o(look_forget), .qp_mem_o(qp_mem), .cq_mem_o(cq_mem),
+    .qpl_rel_forget_o(look_forget), .qp_mem_o(qp_mem), .cq_mem_o(cq_mem), .srq_mem_o(srq_mem),
     .qp_cmd_from_o(qp_cmd_from), .qp_cmd_attr_o(qp_cmd_attr),
     .qp_cmd_rsp_valid_i(qp_cmd_rsp_valid), .qp_cmd_rsp_ok_i(qp_cmd_rsp_ok),
     .qp_cmd_rsp_i(qp_cmd_rsp),
@@ -1051,7 +1091,7 @@ module rnic_core
     .srq_cmd_valid_o(srq_cmd_valid), .srq_cmd_ready_i(srq_cmd_ready),
     .srq_cmd_op_o(srq_cmd_op), .srq_cmd_idx_o(srq_cmd_idx), .srq_cmd_attr_o(srq_cmd_attr),
     .srq_cmd_limit_o(srq_cmd_limit),
-    .srq_cmd_rsp_valid_i(srq_cmd_rsp_valid), .srq_cmd_rsp_i(srq_cmd_rsp),
+    .srq_cmd_rsp_valid_i(srq_cmd_rsp_valid), .srq_cmd_rsp_err_i(srq_cmd_rsp_err), .srq_cmd_rsp_i(srq_cmd_rsp),
     .rsp_adm_valid_o(rsp_adm_valid), .rsp_adm_ready_i(rsp_adm_ready), .rsp_adm_o(rsp_adm),
     .rsp_adm_rsp_valid_i(rsp_adm_rsp_valid), .rsp_adm_rsp_i(rsp_adm_rsp),
     .req_adm_valid_o(req_adm_valid), .req_adm_ready_i(req_adm_ready), .req_adm_o(req_adm),
@@ -1073,7 +1113,7 @@ module rnic_core
 
   rnic_counters #(.DataW(DataW), .ClkPs(ClkPs)) u_counters (
     .clk_i, .rst_ni(core_rst_n), .time_i, .time_read_i(s_axil_arvalid_i),
-    .ready_i(!stop && !reset_trigger && cleared && cq_swept), .idle_i(&block_idle && !rd_busy && !wr_busy),
+    .ready_i(!stop && !reset_trigger && cleared && cq_swept && srq_swept), .idle_i(&block_idle && !rd_busy && !wr_busy),
     .link_up_i(link_up), .cmdq_ci_i(cmdq_ci), .irq_pend_i(irq_pend_q), .irq_i(irq_o),
     .capture_drops_only_i(reg2hw.rx_ctrl.capture_drops_only),
     .verdict_valid_i(verdict_valid_o), .verdict_i(verdict),
@@ -1081,7 +1121,7 @@ module rnic_core
     .ev_rsp_nak_access_i(ev_rsp_nak_access), .ev_rsp_nak_op_i(ev_rsp_nak_op),
     .ev_read_i(ev_read), .ev_atomic_i(ev_atomic),
     .ev_rx_message_i(ev_rx_message), .ev_rx_send_i(ev_rx_send), .ev_no_buffer_i(ev_no_buffer),
-    .ev_rq_wqe_i(ev_rq_wqe), .ev_rx_bytes_valid_i(ev_rx_bytes_valid),
+    .ev_rq_wqe_i(ev_rq_wqe), .ev_srq_wqe_i(ev_srq_wqe), .ev_rx_bytes_valid_i(ev_rx_bytes_valid),
     .ev_rx_bytes_i(ev_rx_bytes), .ev_stall_rx_dma_i(ev_stall_rx_dma),
     .ev_frame_valid_i(ev_frame_valid), .ev_frame_len_i(ev_frame_len),
     .ev_frame_kind_i(ev_frame_kind), .ev_abort_i(ev_abort),
@@ -1095,11 +1135,11 @@ module rnic_core
     .ev_cqe_i(ev_cqe), .ev_cqe_lost_i(ev_cqe_lost), .ev_cq_overrun_i(ev_cq_overrun),
     .ev_cqe_error_i(ev_cqe_error), .ev_cqe_flush_i(ev_cqe_flush),
     .ev_eqe_i(ev_eqe), .ev_eqe_lost_i(ev_eqe_lost),
-    .ev_srq_limit_i(srq_lim_valid && srq_lim_ready), .ev_last_wqe_i(last_valid && last_ready && !last_drained),
+    .ev_srq_limit_i(ev_srq_limit), .ev_last_wqe_i(last_valid && last_ready && !last_drained),
     .ev_cmd_i(ev_cmd), .ev_cmd_error_i(ev_cmd_error), .ev_qp_fatal_i(ev_qp_fatal),
-    .ev_bad_db_i({ev_db_refused, ev_sq_bad_db, ev_rq_bad_db, ev_cq_bad_db, ev_eq_bad_db}),
-    .ev_mr_i(ev_mr), .ev_qp_i(ev_qp), .ev_cq_i(ev_cq), .ev_cq_fatal_i(ev_cq_fatal), .ev_bad_qpn_i(ev_bad_qpn),
-    .ev_axi_rd_err_i({ev_at_rd_err, ev_cmd_rd_err, ev_wqe_axi_err, ev_rq_axi_err, ev_pl_axi_err}),
+    .ev_bad_db_i({ev_srq_bad_db, ev_db_refused, ev_sq_bad_db, ev_rq_bad_db, ev_cq_bad_db, ev_eq_bad_db}),
+    .ev_mr_i(ev_mr), .ev_qp_i(ev_qp), .ev_cq_i(ev_cq), .ev_srq_i(ev_srq), .ev_cq_fatal_i(ev_cq_fatal), .ev_srq_fatal_i(ev_srq_fatal), .ev_bad_qpn_i(ev_bad_qpn),
+    .ev_axi_rd_err_i({ev_srq_axi_err, ev_at_rd_err, ev_cmd_rd_err, ev_wqe_axi_err, ev_rq_axi_err, ev_pl_axi_err}),
     .ev_axi_wr_err_i({ev_at_wr_err, ev_cmd_wr_err, ev_cqe_axi_err, ev_eqe_axi_err, ev_wr_axi_err}),
     .hw2reg_o(hw2reg)
   );

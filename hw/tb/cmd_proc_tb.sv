@@ -66,7 +66,7 @@ module cmd_proc_tb #(
   ah_idx_t ah_cmd_idx;
   ah_t ah_cmd_ah, ah_cmd_rsp;
   logic [23:0] gsi_qpn, raw_qpn;
-  ctx_mem_t qp_mem, cq_mem;
+  ctx_mem_t qp_mem, cq_mem, srq_mem;
   ctx_ev_t ev_cq;
   logic cq_cmd_err;
   logic qpl_req_valid, qpl_req_ready = 0, qpl_create, qpl_rsp_valid = 0, qpl_rel, qpl_forget;
@@ -118,7 +118,7 @@ module cmd_proc_tb #(
     .qp_cmd_valid_o(qp_cmd_valid), .qp_cmd_op_o(qp_cmd_op), .qp_cmd_idx_o(qp_cmd_idx),
     .qpl_req_valid_o(qpl_req_valid), .qpl_req_ready_i(qpl_req_ready), .qpl_req_qpn_o(qpl_qpn), .qpl_req_create_o(qpl_create),
     .qpl_rsp_valid_i(qpl_rsp_valid), .qpl_rsp_status_i(qpl_status), .qpl_rsp_slot_i(qpl_slot), .qpl_rel_valid_o(qpl_rel), .qpl_rel_forget_o(qpl_forget),
-    .qp_mem_o(qp_mem), .cq_mem_o(cq_mem),
+    .qp_mem_o(qp_mem), .cq_mem_o(cq_mem), .srq_mem_o(srq_mem),
     .qp_cmd_from_o(qp_cmd_from), .qp_cmd_attr_o(qp_cmd_attr), .qp_cmd_rsp_valid_i(qp_cmd_rsp_valid),
     .qp_cmd_rsp_ok_i(qp_cmd_rsp_ok), .qp_cmd_rsp_i(qp_cmd_rsp),
     .mr_cmd_valid_o(mr_cmd_valid), .mr_cmd_ready_i(mr_cmd_ready), .mr_cmd_lock_o(mr_cmd_lock), .mr_cmd_op_o(mr_cmd_op),
@@ -136,7 +136,7 @@ module cmd_proc_tb #(
     .event_valid_o(event_valid), .event_ready_i(event_ready), .event_o(event_out), .cq_cmd_rsp_valid_i(cq_cmd_rsp_valid), .cq_cmd_rsp_err_i(cq_cmd_err), .cq_cmd_rsp_i(cq_cmd_rsp),
     .srq_cmd_valid_o(srq_cmd_valid), .srq_cmd_ready_i(srq_cmd_ready), .srq_cmd_op_o(srq_cmd_op),
     .srq_cmd_idx_o(srq_cmd_idx), .srq_cmd_attr_o(srq_cmd_attr), .srq_cmd_limit_o(srq_cmd_limit),
-    .srq_cmd_rsp_valid_i(srq_cmd_rsp_valid), .srq_cmd_rsp_i(srq_cmd_rsp),
+    .srq_cmd_rsp_valid_i(srq_cmd_rsp_valid), .srq_cmd_rsp_err_i(srq_cmd_err), .srq_cmd_rsp_i(srq_cmd_rsp),
     .rsp_adm_valid_o(rsp_adm_valid), .rsp_adm_ready_i(rsp_adm_ready), .rsp_adm_o(rsp_adm),
     .rsp_adm_rsp_valid_i(rsp_adm_rsp_valid), .rsp_adm_rsp_i(rsp_adm_rsp),
     .req_adm_valid_o(req_adm_valid), .req_adm_ready_i(req_adm_ready), .req_adm_o(req_adm),
@@ -157,6 +157,7 @@ module cmd_proc_tb #(
     .cmd_attr_i(qp_cmd_attr), .cmd_rsp_valid_o(qp_cmd_rsp_valid), .cmd_rsp_ok_o(qp_cmd_rsp_ok),
     .cmd_rsp_o(qp_cmd_rsp), .err_valid_i(qp_err_valid), .err_ready_o(qp_err_ready), .err_idx_i(qp_err_idx), .err_access_i(1'b0), .errev_why_o(),
     .errev_valid_o(errev_valid), .errev_ready_i(1'b1), .errev_idx_o(errev_idx),
+    .probe_qp_i('0), .busy_o(), .dirty_o(), .ctx_valid_i(1'b0), .ctx_ready_o(), .ctx_load_i(1'b0), .ctx_qp_i('0), .ctx_i('0), .ctx_o(),
     .drain_i(drain), .drain_done_o(qp_drain_done), .ev_fatal_o(qp_fatal), .idle_o(qp_idle));
   logic [0:0] mr_req_ready, mr_rsp_valid;
   mr_t mr_rsp[1];
@@ -219,10 +220,15 @@ module cmd_proc_tb #(
     .w_last_o(w_last[0]), .b_valid_i(b_valid[0]), .b_err_i(b_err), .irq_valid_o(irq_valid), .irq_vec_o(irq_vec),
     .drain_i(drain), .drain_done_o(eq_drain_done), .ev_eqe_o(), .ev_lost_o(), .ev_bad_db_o(), .ev_axi_err_o(),
     .idle_o(eq_idle));
+  qp_attr_t last_attr;   // written to the table
+  always @(posedge clk) if (qp_cmd_valid && qp_cmd_op == QpCmdWrite) last_attr = qp_cmd_attr;
+
   // ---- SRQs: a model ----
-  srq_ctx_t srqs[NumSrq];
+  srq_ctx_t srqs[512];
+  logic srq_cmd_err = 0;
+  int srq_refused = -1, srq_refused_op = -1;   // its context is refused, to all or to one kind of command
   logic srq_taken = 0;
-  initial for (int i = 0; i < int'(NumSrq); i++) srqs[i] = '0;
+  initial for (int i = 0; i < 512; i++) srqs[i] = '0;
   srq_cmd_e srq_op;
   srq_idx_t srq_idx;
   srq_attr_t srq_attr;
@@ -237,9 +243,11 @@ module cmd_proc_tb #(
   always @(negedge clk) if (rst_n) begin
     srq_cmd_rsp_valid = srq_taken;
     if (srq_taken) begin
-      srq_cmd_rsp = srqs[srq_idx];
-      case (srq_op)
-        SrqCmdCreate: srqs[srq_idx] = '{exists: 1, attr: srq_attr, limit: srq_limit, pi: 16'h1234, ci: 16'h5678};
+      if (srq_idx >= 512) $fatal(1, "SRQ %0d", srq_idx);
+      srq_cmd_err = int'(srq_idx) == srq_refused && (srq_refused_op < 0 || int'(srq_op) == srq_refused_op);
+      srq_cmd_rsp = srq_cmd_err ? {($bits(srq_ctx_t) / 32 + 1) {$urandom()}} : srqs[srq_idx];
+      if (!srq_cmd_err) case (srq_op)
+        SrqCmdCreate: srqs[srq_idx] = '{exists: 1, dead: srq_idx == 300, attr: srq_attr, limit: srq_limit, pi: 16'h1234, ci: 16'h5678};
         SrqCmdLimit: srqs[srq_idx].limit = srq_limit;
         SrqCmdDestroy: srqs[srq_idx].exists = 0;
         default: ;
@@ -650,7 +658,7 @@ module cmd_proc_tb #(
     run(CmdOpcodeQueryDevice, 0, BaseNone, Ok, 0);
     if (rd.num_qp != 65536 || rd.num_cq != 65536 || rd.num_mr != 1 << 24 || rd.first_qpn != 2 || rd.max_sge != 4 ||
         rd.log_max_queue != 15 || rd.max_inflight != 128 || rd.data_width != DataW || rd.max_frame != 9216 ||
-        rd.num_eq != 32 || rd.num_vectors != 4 || rd.num_srq != 64 || rd.max_dest_rd_atomic != 8 ||
+        rd.num_eq != 32 || rd.num_vectors != 4 || rd.num_srq != 65536 || rd.max_dest_rd_atomic != 8 ||
         rd.max_rd_atomic != 8 || rd.max_push != 128)
       $fatal(1, "caps %h", rd);
     run(3, 0, BaseNone, BadOpcode, 0);
@@ -666,7 +674,7 @@ module cmd_proc_tb #(
     xc = '0;
     xc.addr = MrBase;
     xc.log_num = 10;
-    run(CmdOpcodeSetCtxMem, 3, BaseCtx, BadIndex, 0);
+    run(CmdOpcodeSetCtxMem, 4, BaseCtx, BadIndex, 0);
     runp(CmdOpcodeSetCtxMem, 0, BaseCtx, 0, 64, MrBase + 64'd2048, BadParam, SynCtxAddr);
     runp(CmdOpcodeSetCtxMem, 0, BaseCtx, 8, 8, 64'd25, BadParam, SynCtxNum);
     if (mr_mem.on) $fatal(1, "refused, but taken");
@@ -689,6 +697,15 @@ module cmd_proc_tb #(
     runp(CmdOpcodeSetCtxMem, 2, BaseCtx, 8, 8, 64'd8, Ok, 0);
     run(CmdOpcodeSetCtxMem, 2, BaseCtx, Exists, 0);
     if (cq_mem != {1'b1, CqBase[63:6], 5'd8}) $fatal(1, "memory of CQs: %p", cq_mem);
+    // and for SRQs
+    run(CmdOpcodeQuerySrq, 5, BaseNone, BadIndex, 0);
+    run(CmdOpcodeCreateSrq, 5, BaseSrq, BadIndex, 0);
+    runp(CmdOpcodeSetCtxMem, 3, BaseCtx, 8, 8, 64'd17, BadParam, SynCtxNum);
+    if (srq_mem.on) $fatal(1, "refused, but taken");
+    runp(CmdOpcodeSetCtxMem, 3, BaseCtx, 8, 8, 64'd9, Ok, 0);
+    run(CmdOpcodeSetCtxMem, 3, BaseCtx, Exists, 0);
+    if (srq_mem != {1'b1, CqBase[63:6], 5'd9}) $fatal(1, "memory of SRQs: %p", srq_mem);
+    if (cq_mem != {1'b1, CqBase[63:6], 5'd8} || qp_mem.log_num != 5'd9 || mr_mem.log_num != 5'd10) $fatal(1, "memory of others");
     run(CmdOpcodeQueryMr, 1023, BaseNone, NotFound, 0);
     run(CmdOpcodeDestroyMr, 1023, BaseNone, NotFound, 0);
     run(CmdOpcodeCreateMr, 1024, BaseMr, BadIndex, 0);
@@ -1176,7 +1193,8 @@ module cmd_proc_tb #(
     // shared receive queues
     sc = '0;
     sc.addr = 64'hfedc_ba98_7654_3280; sc.log_size = 5; sc.stride128 = 1; sc.pd = 24'h123456; sc.limit = 32;
-    run(CmdOpcodeCreateSrq, 64, BaseSrq, BadIndex, 0);
+    run(CmdOpcodeCreateSrq, 512, BaseSrq, BadIndex, 0);
+    run(CmdOpcodeQuerySrq, 32'h10003f, BaseNone, BadIndex, 0);
     run(CmdOpcodeQuerySrq, 63, BaseNone, NotFound, 0);
     run(CmdOpcodeModifySrq, 63, BaseSrq, NotFound, 0);
     run(CmdOpcodeDestroySrq, 63, BaseNone, NotFound, 0);
@@ -1208,6 +1226,7 @@ module cmd_proc_tb #(
     run(CmdOpcodeCreateQp, 32'h1ff, BaseA, Ok, 0);
     want = a;
     want.log_rq_size = 0;
+    want.rq_addr = 0;
     check_qp(Q);
     run(CmdOpcodeDestroySrq, 63, BaseNone, Busy, 0);
     b = a;
@@ -1226,6 +1245,36 @@ module cmd_proc_tb #(
     if (drain_rounds != n + 7) $fatal(1, "SRQ destroy drained %0d rounds", drain_rounds - n);
     run(CmdOpcodeQuerySrq, 63, BaseNone, NotFound, 0);
     run(CmdOpcodeCreateQp, Q, BaseA, BadParam, SynSrqn);
+    // users are counted for each: 300 is 63's neighbour nowhere
+    sc.addr = 64'h40; sc.log_size = 5; sc.stride128 = 0; sc.limit = 3; sc.pd = 24'h654321; sc.pi = 0; sc.ci = 0;
+    run(CmdOpcodeCreateSrq, 300, BaseSrq, Ok, 0);
+    run(CmdOpcodeCreateSrq, 44, BaseSrq, Ok, 0);
+    run(CmdOpcodeQuerySrq, 300, BaseNone, Ok, 0);
+    sc.pi = 16'h1234; sc.ci = 16'h5678; sc.dead = 1;
+    if (rs != sc) $fatal(1, "SRQ %h, want %h", rs, sc);
+    a = rand_ctx();
+    a.state = 0; a.has_srq = 1; a.srqn = 24'd300; a.rq_addr = 64'h40;
+    run(CmdOpcodeCreateQp, Q, BaseA, Ok, 0);
+    if (last_attr.rq_addr != 64'h654321) $fatal(1, "PD of the SRQ");
+    run(CmdOpcodeDestroySrq, 300, BaseNone, Busy, 0);
+    run(CmdOpcodeDestroySrq, 44, BaseNone, Ok, 0);
+    run(CmdOpcodeDestroyQp, Q, BaseNone, Ok, 0);
+    // a context that host memory refuses
+    n = errors;
+    srq_refused = 300;
+    run(CmdOpcodeQuerySrq, 300, BaseNone, ExecError, 0);
+    run(CmdOpcodeDestroySrq, 300, BaseNone, ExecError, 0);
+    run(CmdOpcodeModifySrq, 300, BaseSrq, ExecError, 0);
+    run(CmdOpcodeCreateQp, Q, BaseA, ExecError, 0);
+    srq_refused = 44;
+    run(CmdOpcodeCreateSrq, 44, BaseSrq, ExecError, 0);
+    srq_refused = 300;
+    srq_refused_op = int'(SrqCmdDestroy);
+    run(CmdOpcodeDestroySrq, 300, BaseNone, ExecError, 0);
+    if (errors != n + 6) $fatal(1, "%0d errors of SRQs", errors - n);
+    errors = n;
+    srq_refused = -1;
+    run(CmdOpcodeDestroySrq, 300, BaseNone, Ok, 0);
 
     // several at once, over the end of the ring
     for (int k = 0; k < 5; k++) begin

@@ -47,7 +47,7 @@ module ctx_cache_tb #(
   ctx_cache #(.DataW(DataW), .EntryW(EntryW), .IdxW(IdxW), .LogSets(LogSets), .LogWays(LogWays), .NumPorts(Ports), .LogFills(Wide ? 2 : 1)) dut (
     .clk_i(clk), .rst_ni(rst_n), .mem_on_i(mem_on), .mem_base_i(Base[63:6]), .mem_log_num_i(5'(LogNum)),
     .req_valid_i(req_valid), .req_ready_o(req_ready), .req_idx_i(req_idx), .rsp_valid_o(rsp_valid), .rsp_o(rsp),
-    .pf_valid_i(pf_valid), .pf_idx_i(pf_idx), .pf_done_o(pf_done),
+    .pf_valid_i(pf_valid), .pf_idx_i(pf_idx), .pf_done_o(pf_done), .pf_hit_o(),
     .own_valid_i(own_valid), .own_ready_o(own_ready), .own_idx_i(own_idx), .own_pin_i(own_pin), .own_done_o(own_done), .own_ok_o(own_ok),
     .own_we_i(own_we), .own_we_ready_o(own_we_ready), .own_we_pin_i(own_we_pin), .own_entry_i(own_entry), .own_release_i(own_release),
     .ar_valid_o(ar_valid), .ar_ready_i(ar_ready), .ar_addr_o(ar_addr), .ar_len_o(ar_len),

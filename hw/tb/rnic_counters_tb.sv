@@ -20,24 +20,25 @@ module rnic_counters_tb #(
   logic [12:0] bytes = '0;
   logic [15:0] frame_len = '0;
   logic [2:0] frame_kind = '0;
-  logic [4:0] rd_err = '0, wr_err = '0;
+  logic [5:0] rd_err = '0;
+  logic [4:0] wr_err = '0;
   logic [3:0] ev_rd = '0;       // NAK access, NAK op, READ, atomic of the responder
   longint n_rsp[4];
-  logic [4:0] bad_db = '0;
+  logic [5:0] bad_db = '0;
   logic eqe = 0, eqe_lost = 0;
-  logic [2:0] rq_wqe = '0;
+  logic [2:0] rq_wqe = '0, srq_wqe = '0;
   logic [19:0] pauses = '0;
   longint n_pause[20];
   logic [5:0] ev2 = '0;
   logic [rnic_pkg::NumVec-1:0] irq = '0, irq_pend = '0;
-  logic [21:0] ev = '0;
+  logic [22:0] ev = '0;
   logic push = 0;
   logic [2:0] push_unused = '0;
   logic [1:0] ev3 = '0;
   longint n3[2];
-  rnic_pkg::ctx_ev_t ev_mr = '0, ev_qp = '0, ev_cq = '0;
+  rnic_pkg::ctx_ev_t ev_mr = '0, ev_qp = '0, ev_cq = '0, ev_srq = '0;
   logic [1:0] bad_qpn = '0;
-  longint n_mr[5], n_qp[5], n_cq[5];
+  longint n_mr[5], n_qp[5], n_cq[5], n_srq[5];
   rnic_regs_pkg::csr_hw2reg_t q;
 
   rnic_counters #(.DataW(DataW)) dut (
@@ -56,7 +57,7 @@ module rnic_counters_tb #(
     .ev_rx_pause_i(pauses[7:0]), .ev_tx_pause_i(pauses[15:8]), .ev_storm_warning_i(pauses[16]), .ev_storm_error_i(pauses[17]),
     .ev_pause_ignored_i(pauses[18]), .ev_stall_pause_i(pauses[19]),
     .ev_eqe_i(eqe), .ev_eqe_lost_i(eqe_lost), .irq_i(irq),
-    .irq_pend_i(irq_pend), .ev_mr_i(ev_mr), .ev_qp_i(ev_qp), .ev_cq_i(ev_cq), .ev_cq_fatal_i(ev[21]), .ev_bad_qpn_i(bad_qpn), .hw2reg_o(q));
+    .irq_pend_i(irq_pend), .ev_mr_i(ev_mr), .ev_qp_i(ev_qp), .ev_cq_i(ev_cq), .ev_srq_i(ev_srq), .ev_cq_fatal_i(ev[21]), .ev_srq_fatal_i(ev[22]), .ev_srq_wqe_i(srq_wqe), .ev_bad_qpn_i(bad_qpn), .hw2reg_o(q));
 
   longint n[20], n_frames = 0, n_bytes = 0, n_acc = 0, n_ce = 0, n_fecn = 0, n_becn = 0, n_rxb = 0, n_txf = 0, n_txb = 0;
   longint n_kind[8], n_wqe = 0, n_bad = 0, n_rd = 0, n_wr = 0, n_drop[24], n_tdrop[32], n_raw = 0;
@@ -80,9 +81,9 @@ module rnic_counters_tb #(
     rst_n = 1;
     for (int k = 0; k < 20000; k++) begin
       @(negedge clk);
-      if (k > 0 && {q.events.cq_fatal, q.events.eq_overrun, q.events.last_wqe, q.events.srq_limit, q.events.cmd_error, q.events.bad_doorbell, q.events.qp_fatal,
+      if (k > 0 && {q.events.srq_fatal, q.events.cq_fatal, q.events.eq_overrun, q.events.last_wqe, q.events.srq_limit, q.events.cmd_error, q.events.bad_doorbell, q.events.qp_fatal,
                     q.events.axi_write_error, q.events.axi_read_error, q.events.cq_overrun} !=
-                   {ev[21], eqe_lost, ev[20], ev[19], ev[16], |bad_db || |bad_qpn, ev[17], |wr_err || ev_mr.wr_err || ev_qp.wr_err || ev_cq.wr_err, |rd_err || ev_mr.rd_err || ev_qp.rd_err || ev_cq.rd_err, ev[12]}) $fatal(1, "events %b", q.events);
+                   {ev[22], ev[21], eqe_lost, ev[20], ev[19], ev[16], |bad_db || |bad_qpn, ev[17], |wr_err || ev_mr.wr_err || ev_qp.wr_err || ev_cq.wr_err || ev_srq.wr_err, |rd_err || ev_mr.rd_err || ev_qp.rd_err || ev_cq.rd_err || ev_srq.rd_err, ev[12]}) $fatal(1, "events %b", q.events);
       if (k > 0 && q.irq_pending.vectors != irq_pend) $fatal(1, "irq_pending %b", q.irq_pending);
       if (k > 0) same("cycles", q.cycles.count, n_time);
       now = now + 1;
@@ -96,7 +97,7 @@ module rnic_counters_tb #(
       n_lost += longint'(eqe_lost);
       n_irq += longint'($countones(irq));
       drops_only = k >= 10000;
-      ev = 22'($urandom());
+      ev = 23'($urandom());
       ev3 = 2'($urandom());
       for (int i = 0; i < 2; i++) n3[i] += longint'(ev3[i]);
       pauses = 20'($urandom());
@@ -117,8 +118,8 @@ module rnic_counters_tb #(
       frame_len = 16'($urandom());
       frame_kind = 3'($urandom() % 5);
       wqe = 4'($urandom());
-      bad_db = 5'($urandom());
-      rd_err = 5'($urandom());
+      bad_db = 6'($urandom());
+      rd_err = 6'($urandom());
       wr_err = 5'($urandom());
       ev_mr = 7'($urandom());
       n_mr[0] += longint'(ev_mr.hit);
@@ -166,16 +167,23 @@ module rnic_counters_tb #(
         n_kind[frame_kind]++;
       end
       rq_wqe = 3'($urandom());
+      srq_wqe = 3'($urandom());
+      ev_srq = 7'($urandom());
+      n_srq[0] += longint'(ev_srq.hit);
+      n_srq[1] += longint'(ev_srq.miss);
+      n_srq[2] += longint'(ev_srq.evict);
+      n_srq[3] += longint'(ev_srq.writeback);
+      n_srq[4] += longint'(ev_srq.stall);
       ev2 = 6'($urandom());
       push = 1'($urandom());
       push_unused = 3'($urandom());
       n_push += longint'(push);
       n_unused += longint'(push_unused);
       for (int i = 0; i < 6; i++) if (ev2[i]) m[i]++;
-      n_wqe += longint'(wqe) + longint'(rq_wqe);
+      n_wqe += longint'(wqe) + longint'(rq_wqe) + longint'(srq_wqe);
       n_bad += longint'($countones(bad_db)) + longint'(bad_qpn);
-      n_rd += longint'($countones({rd_err, ev_mr.rd_err, ev_qp.rd_err, ev_cq.rd_err}));
-      n_wr += longint'($countones({wr_err, ev_mr.wr_err, ev_qp.wr_err, ev_cq.wr_err}));
+      n_rd += longint'($countones({rd_err, ev_mr.rd_err, ev_qp.rd_err, ev_cq.rd_err, ev_srq.rd_err}));
+      n_wr += longint'($countones({wr_err, ev_mr.wr_err, ev_qp.wr_err, ev_cq.wr_err, ev_srq.wr_err}));
     end
     @(negedge clk);
     same("rx_frames", q.rx_frames.count, n_frames);
@@ -238,6 +246,11 @@ module rnic_counters_tb #(
     same("cq_cache_evict", q.cq_cache_evict.count, n_cq[2]);
     same("cq_cache_writeback", q.cq_cache_writeback.count, n_cq[3]);
     same("cq_cache_stall", q.cq_cache_stall.count, n_cq[4]);
+    same("srq_cache_hit", q.srq_cache_hit.count, n_srq[0]);
+    same("srq_cache_miss", q.srq_cache_miss.count, n_srq[1]);
+    same("srq_cache_evict", q.srq_cache_evict.count, n_srq[2]);
+    same("srq_cache_writeback", q.srq_cache_writeback.count, n_srq[3]);
+    same("srq_cache_stall", q.srq_cache_stall.count, n_srq[4]);
     same("eqe_written", q.eqe_written.count, n_eqe);
     same("eqe_lost", q.eqe_lost.count, n_lost);
     same("interrupts", q.interrupts.count, n_irq);

@@ -12,20 +12,20 @@ typedef struct packed {
   logic [63:0] mask;    // bits that exist
   logic [63:0] reset;
 } csr_entry_t;
-localparam int NumCsr = 165;
+localparam int NumCsr = 170;
 
 function automatic csr_entry_t csr_entry(input int i);
   case (i)
     0: return '{17'h00000, 1'b0, 3'(AccConst), 64'hffffffff, 64'h434e524f};  // id
     1: return '{17'h00004, 1'b0, 3'(AccConst), 64'hffffffff, 64'h1};  // version
-    2: return '{17'h00008, 1'b0, 3'(AccConst), 64'hffffffff, 64'he171a705};  // layout_hash
+    2: return '{17'h00008, 1'b0, 3'(AccConst), 64'hffffffff, 64'h3d21d564};  // layout_hash
     3: return '{17'h00010, 1'b0, 3'(AccRo), 64'h7fffffff, 64'h0};  // caps0
     4: return '{17'h00014, 1'b0, 3'(AccRo), 64'h1fffffff, 64'h0};  // caps1
     5: return '{17'h00018, 1'b0, 3'(AccRo), 64'hffffffff, 64'h0};  // clock
     6: return '{17'h00020, 1'b0, 3'(AccRw), 64'h3, 64'h0};  // ctrl
     7: return '{17'h00024, 1'b0, 3'(AccWo), 64'hffffffff, 64'h0};  // reset
     8: return '{17'h00028, 1'b0, 3'(AccRo), 64'h7, 64'h0};  // status
-    9: return '{17'h0002c, 1'b0, 3'(AccRw1c), 64'h7007f, 64'h0};  // events
+    9: return '{17'h0002c, 1'b0, 3'(AccRw1c), 64'hf007f, 64'h0};  // events
     10: return '{17'h00040, 1'b1, 3'(AccRw), 64'hffffffffffff, 64'h0};  // mac_addr
     11: return '{17'h00048, 1'b0, 3'(AccRw), 64'h3, 64'h0};  // rx_ctrl
     12: return '{17'h0004c, 1'b0, 3'(AccRw), 64'hffff, 64'h1010};  // ack_ctrl
@@ -161,26 +161,31 @@ function automatic csr_entry_t csr_entry(input int i);
     142: return '{17'h01490, 1'b1, 3'(AccRo), 64'hffffffffffffffff, 64'h0};  // cq_cache_evict
     143: return '{17'h01498, 1'b1, 3'(AccRo), 64'hffffffffffffffff, 64'h0};  // cq_cache_writeback
     144: return '{17'h014a0, 1'b1, 3'(AccRo), 64'hffffffffffffffff, 64'h0};  // cq_cache_stall
-    145: return '{17'h01500, 1'b1, 3'(AccRo), 64'hffffffffffffffff, 64'h0};  // rx_prio_pause
-    146: return '{17'h01508, 1'b1, 3'(AccRo), 64'hffffffffffffffff, 64'h0};  // rx_prio_pause
-    147: return '{17'h01510, 1'b1, 3'(AccRo), 64'hffffffffffffffff, 64'h0};  // rx_prio_pause
-    148: return '{17'h01518, 1'b1, 3'(AccRo), 64'hffffffffffffffff, 64'h0};  // rx_prio_pause
-    149: return '{17'h01520, 1'b1, 3'(AccRo), 64'hffffffffffffffff, 64'h0};  // rx_prio_pause
-    150: return '{17'h01528, 1'b1, 3'(AccRo), 64'hffffffffffffffff, 64'h0};  // rx_prio_pause
-    151: return '{17'h01530, 1'b1, 3'(AccRo), 64'hffffffffffffffff, 64'h0};  // rx_prio_pause
-    152: return '{17'h01538, 1'b1, 3'(AccRo), 64'hffffffffffffffff, 64'h0};  // rx_prio_pause
-    153: return '{17'h01540, 1'b1, 3'(AccRo), 64'hffffffffffffffff, 64'h0};  // tx_prio_pause
-    154: return '{17'h01548, 1'b1, 3'(AccRo), 64'hffffffffffffffff, 64'h0};  // tx_prio_pause
-    155: return '{17'h01550, 1'b1, 3'(AccRo), 64'hffffffffffffffff, 64'h0};  // tx_prio_pause
-    156: return '{17'h01558, 1'b1, 3'(AccRo), 64'hffffffffffffffff, 64'h0};  // tx_prio_pause
-    157: return '{17'h01560, 1'b1, 3'(AccRo), 64'hffffffffffffffff, 64'h0};  // tx_prio_pause
-    158: return '{17'h01568, 1'b1, 3'(AccRo), 64'hffffffffffffffff, 64'h0};  // tx_prio_pause
-    159: return '{17'h01570, 1'b1, 3'(AccRo), 64'hffffffffffffffff, 64'h0};  // tx_prio_pause
-    160: return '{17'h01578, 1'b1, 3'(AccRo), 64'hffffffffffffffff, 64'h0};  // tx_prio_pause
-    161: return '{17'h01580, 1'b1, 3'(AccRo), 64'hffffffffffffffff, 64'h0};  // tx_pause_storm_warning_events
-    162: return '{17'h01588, 1'b1, 3'(AccRo), 64'hffffffffffffffff, 64'h0};  // tx_pause_storm_error_events
-    163: return '{17'h01590, 1'b1, 3'(AccRo), 64'hffffffffffffffff, 64'h0};  // rx_pause_storm_events
-    164: return '{17'h01598, 1'b1, 3'(AccRo), 64'hffffffffffffffff, 64'h0};  // stall_tx_pause
+    145: return '{17'h014c0, 1'b1, 3'(AccRo), 64'hffffffffffffffff, 64'h0};  // srq_cache_hit
+    146: return '{17'h014c8, 1'b1, 3'(AccRo), 64'hffffffffffffffff, 64'h0};  // srq_cache_miss
+    147: return '{17'h014d0, 1'b1, 3'(AccRo), 64'hffffffffffffffff, 64'h0};  // srq_cache_evict
+    148: return '{17'h014d8, 1'b1, 3'(AccRo), 64'hffffffffffffffff, 64'h0};  // srq_cache_writeback
+    149: return '{17'h014e0, 1'b1, 3'(AccRo), 64'hffffffffffffffff, 64'h0};  // srq_cache_stall
+    150: return '{17'h01500, 1'b1, 3'(AccRo), 64'hffffffffffffffff, 64'h0};  // rx_prio_pause
+    151: return '{17'h01508, 1'b1, 3'(AccRo), 64'hffffffffffffffff, 64'h0};  // rx_prio_pause
+    152: return '{17'h01510, 1'b1, 3'(AccRo), 64'hffffffffffffffff, 64'h0};  // rx_prio_pause
+    153: return '{17'h01518, 1'b1, 3'(AccRo), 64'hffffffffffffffff, 64'h0};  // rx_prio_pause
+    154: return '{17'h01520, 1'b1, 3'(AccRo), 64'hffffffffffffffff, 64'h0};  // rx_prio_pause
+    155: return '{17'h01528, 1'b1, 3'(AccRo), 64'hffffffffffffffff, 64'h0};  // rx_prio_pause
+    156: return '{17'h01530, 1'b1, 3'(AccRo), 64'hffffffffffffffff, 64'h0};  // rx_prio_pause
+    157: return '{17'h01538, 1'b1, 3'(AccRo), 64'hffffffffffffffff, 64'h0};  // rx_prio_pause
+    158: return '{17'h01540, 1'b1, 3'(AccRo), 64'hffffffffffffffff, 64'h0};  // tx_prio_pause
+    159: return '{17'h01548, 1'b1, 3'(AccRo), 64'hffffffffffffffff, 64'h0};  // tx_prio_pause
+    160: return '{17'h01550, 1'b1, 3'(AccRo), 64'hffffffffffffffff, 64'h0};  // tx_prio_pause
+    161: return '{17'h01558, 1'b1, 3'(AccRo), 64'hffffffffffffffff, 64'h0};  // tx_prio_pause
+    162: return '{17'h01560, 1'b1, 3'(AccRo), 64'hffffffffffffffff, 64'h0};  // tx_prio_pause
+    163: return '{17'h01568, 1'b1, 3'(AccRo), 64'hffffffffffffffff, 64'h0};  // tx_prio_pause
+    164: return '{17'h01570, 1'b1, 3'(AccRo), 64'hffffffffffffffff, 64'h0};  // tx_prio_pause
+    165: return '{17'h01578, 1'b1, 3'(AccRo), 64'hffffffffffffffff, 64'h0};  // tx_prio_pause
+    166: return '{17'h01580, 1'b1, 3'(AccRo), 64'hffffffffffffffff, 64'h0};  // tx_pause_storm_warning_events
+    167: return '{17'h01588, 1'b1, 3'(AccRo), 64'hffffffffffffffff, 64'h0};  // tx_pause_storm_error_events
+    168: return '{17'h01590, 1'b1, 3'(AccRo), 64'hffffffffffffffff, 64'h0};  // rx_pause_storm_events
+    169: return '{17'h01598, 1'b1, 3'(AccRo), 64'hffffffffffffffff, 64'h0};  // stall_tx_pause
     default: return '0;
   endcase
 endfunction
@@ -541,6 +546,16 @@ assign seen[163] = '0;
 assign qe[163] = 1'b0;
 assign seen[164] = '0;
 assign qe[164] = 1'b0;
+assign seen[165] = '0;
+assign qe[165] = 1'b0;
+assign seen[166] = '0;
+assign qe[166] = 1'b0;
+assign seen[167] = '0;
+assign qe[167] = 1'b0;
+assign seen[168] = '0;
+assign qe[168] = 1'b0;
+assign seen[169] = '0;
+assign qe[169] = 1'b0;
 
 // What hardware gives: ro values, rw1c set pulses. Call csr_apply after a change.
 logic [63:0] drive [NumCsr];
@@ -567,6 +582,7 @@ task automatic csr_apply();
   hw2reg.events.srq_limit = drive[9][16];
   hw2reg.events.last_wqe = drive[9][17];
   hw2reg.events.cq_fatal = drive[9][18];
+  hw2reg.events.srq_fatal = drive[9][19];
   hw2reg.cmdq_ci.ci = drive[22][15:0];
   hw2reg.last_info.reason = drive[23][7:0];
   hw2reg.last_info.opcode = drive[23][15:8];
@@ -701,26 +717,31 @@ task automatic csr_apply();
   hw2reg.cq_cache_evict.count = drive[142][63:0];
   hw2reg.cq_cache_writeback.count = drive[143][63:0];
   hw2reg.cq_cache_stall.count = drive[144][63:0];
-  hw2reg.rx_prio_pause[0].count = drive[145][63:0];
-  hw2reg.rx_prio_pause[1].count = drive[146][63:0];
-  hw2reg.rx_prio_pause[2].count = drive[147][63:0];
-  hw2reg.rx_prio_pause[3].count = drive[148][63:0];
-  hw2reg.rx_prio_pause[4].count = drive[149][63:0];
-  hw2reg.rx_prio_pause[5].count = drive[150][63:0];
-  hw2reg.rx_prio_pause[6].count = drive[151][63:0];
-  hw2reg.rx_prio_pause[7].count = drive[152][63:0];
-  hw2reg.tx_prio_pause[0].count = drive[153][63:0];
-  hw2reg.tx_prio_pause[1].count = drive[154][63:0];
-  hw2reg.tx_prio_pause[2].count = drive[155][63:0];
-  hw2reg.tx_prio_pause[3].count = drive[156][63:0];
-  hw2reg.tx_prio_pause[4].count = drive[157][63:0];
-  hw2reg.tx_prio_pause[5].count = drive[158][63:0];
-  hw2reg.tx_prio_pause[6].count = drive[159][63:0];
-  hw2reg.tx_prio_pause[7].count = drive[160][63:0];
-  hw2reg.tx_pause_storm_warning_events.count = drive[161][63:0];
-  hw2reg.tx_pause_storm_error_events.count = drive[162][63:0];
-  hw2reg.rx_pause_storm_events.count = drive[163][63:0];
-  hw2reg.stall_tx_pause.count = drive[164][63:0];
+  hw2reg.srq_cache_hit.count = drive[145][63:0];
+  hw2reg.srq_cache_miss.count = drive[146][63:0];
+  hw2reg.srq_cache_evict.count = drive[147][63:0];
+  hw2reg.srq_cache_writeback.count = drive[148][63:0];
+  hw2reg.srq_cache_stall.count = drive[149][63:0];
+  hw2reg.rx_prio_pause[0].count = drive[150][63:0];
+  hw2reg.rx_prio_pause[1].count = drive[151][63:0];
+  hw2reg.rx_prio_pause[2].count = drive[152][63:0];
+  hw2reg.rx_prio_pause[3].count = drive[153][63:0];
+  hw2reg.rx_prio_pause[4].count = drive[154][63:0];
+  hw2reg.rx_prio_pause[5].count = drive[155][63:0];
+  hw2reg.rx_prio_pause[6].count = drive[156][63:0];
+  hw2reg.rx_prio_pause[7].count = drive[157][63:0];
+  hw2reg.tx_prio_pause[0].count = drive[158][63:0];
+  hw2reg.tx_prio_pause[1].count = drive[159][63:0];
+  hw2reg.tx_prio_pause[2].count = drive[160][63:0];
+  hw2reg.tx_prio_pause[3].count = drive[161][63:0];
+  hw2reg.tx_prio_pause[4].count = drive[162][63:0];
+  hw2reg.tx_prio_pause[5].count = drive[163][63:0];
+  hw2reg.tx_prio_pause[6].count = drive[164][63:0];
+  hw2reg.tx_prio_pause[7].count = drive[165][63:0];
+  hw2reg.tx_pause_storm_warning_events.count = drive[166][63:0];
+  hw2reg.tx_pause_storm_error_events.count = drive[167][63:0];
+  hw2reg.rx_pause_storm_events.count = drive[168][63:0];
+  hw2reg.stall_tx_pause.count = drive[169][63:0];
 endtask
 
 function automatic logic db_defined(input logic [11:0] offset);

@@ -41,7 +41,7 @@ function automatic int layout_fields(input int layout);
     7: return 7;
     8: return 52;
     9: return 11;
-    10: return 7;
+    10: return 8;
     11: return 4;
     12: return 5;
     13: return 2;
@@ -262,10 +262,11 @@ function automatic logic [127:0] layout_field_10(input int field, input srq_cont
     0: return 128'(s.addr);
     1: return 128'(s.log_size);
     2: return 128'(s.stride128);
-    3: return 128'(s.limit);
-    4: return 128'(s.pd);
-    5: return 128'(s.pi);
-    6: return 128'(s.ci);
+    3: return 128'(s.dead);
+    4: return 128'(s.limit);
+    5: return 128'(s.pd);
+    6: return 128'(s.pi);
+    7: return 128'(s.ci);
     default: return '0;
   endcase
 endfunction

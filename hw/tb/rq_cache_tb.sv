@@ -21,9 +21,10 @@ module rq_cache_tb
   logic clk = 0, rst_n = 0;
   always #1 clk = !clk;
 
-  logic db_srq = 0, srq_valid = 0, srq_ready, srq_rsp_valid, lim_valid, lim_ready = 0;
+  logic db_srq = 0, srq_valid = 0, srq_ready, srq_rsp_valid, lim_valid, lim_ready = 0, srq_swept, srq_err;
   srq_cmd_e srq_op = SrqCmdQuery;
-  srq_idx_t srq_idx = '0, lim_srqn;
+  srq_idx_t srq_idx = '0;
+  async_ev_t lim;
   srq_attr_t srq_attr = '0;
   logic [15:0] srq_limit = '0;
   srq_ctx_t srq_rsp;
@@ -33,9 +34,16 @@ module rq_cache_tb
   qp_idx_t err_idx = '0, qp_idx;
   logic qp_req_valid, qp_req_ready = 0, qp_rsp_valid = 0;
   qp_attr_t qp_rsp;
+  // memory, behind the arbiter of both
   logic ar_valid, ar_ready = 0, r_valid = 0, r_last = 0, r_err = 0;
+  logic [3:0] ar_id, r_id = '0;
   logic [63:0] ar_addr;
   logic [7:0] ar_len;
+  logic [1:0] c_ar_valid, c_ar_ready, c_r_valid;
+  logic [1:0][63:0] c_ar_addr;
+  logic [1:0][7:0] c_ar_len;
+  logic [DataW-1:0] c_r_data;
+  logic c_r_last, c_r_err;
   logic [DataW-1:0] r_data = '0;
   logic req_valid = 0, req_ready, rsp_valid, flush_valid, flush_ready = 0;
   rq_req_t req, ask;
@@ -47,8 +55,55 @@ module rq_cache_tb
   qp_idx_t cr_qp = '0;
   logic cr_tell = 0;
   logic [4:0] cr_code;
-  logic [2:0] ev_wqe;
-  logic ev_bad_db, ev_axi_err;
+  logic [2:0] ev_wqe, srq_ev_wqe;
+  logic [1:0] ev_bad_db, ev_axi_err, drained, idles, db_readys;
+  assign drain_done = &drained;
+  assign idle = &idles && !lim_valid;
+  assign db_ready = db_readys[db_srq];
+
+  axi_rd_arb #(.DataW(DataW), .NumClients(2)) u_arb (
+    .clk_i(clk), .rst_ni(rst_n), .stop_i(1'b0), .busy_o(), .ar_valid_i(c_ar_valid), .ar_ready_o(c_ar_ready), .ar_addr_i(c_ar_addr), .ar_len_i(c_ar_len),
+    .r_valid_o(c_r_valid), .r_data_o(c_r_data), .r_last_o(c_r_last), .r_err_o(c_r_err),
+    .m_axi_arid_o(ar_id), .m_axi_araddr_o(ar_addr), .m_axi_arlen_o(ar_len), .m_axi_arsize_o(), .m_axi_arburst_o(), .m_axi_arvalid_o(ar_valid),
+    .m_axi_arready_i(ar_ready), .m_axi_rid_i(r_id), .m_axi_rdata_i(r_data), .m_axi_rresp_i({r_err, 1'b0}), .m_axi_rlast_i(r_last),
+    .m_axi_rvalid_i(r_valid), .m_axi_rready_o());
+
+  // contexts of SRQs
+  localparam logic [63:0] CtxBase = 64'h7_0000_0000;
+  ctx_mem_t ctx_mem = '{on: 1'b1, base: CtxBase[63:6], log_num: 5'd6};
+  logic car_valid, car_ready, cr_valid, cr_last, caw_valid, caw_ready, cw_valid, cw_ready, cw_last, cb_valid;
+  logic [63:0] car_addr, caw_addr;
+  logic [7:0] car_len, caw_len;
+  logic [DataW-1:0] cr_data, cw_data;
+  logic [DataW/8-1:0] cw_strb;
+  logic [1:0] cr_resp, cb_resp;
+  logic [3:0] cr_id, cb_id;
+  axi_mem #(.DataW(DataW), .NumIds(1)) u_ctx (
+    .clk_i(clk), .rst_ni(rst_n),
+    .awid_i(4'd0), .awaddr_i(caw_addr), .awlen_i(caw_len), .awsize_i(3'($clog2(DataW/8))), .awburst_i(2'b01), .awvalid_i(caw_valid), .awready_o(caw_ready),
+    .wdata_i(cw_data), .wstrb_i(cw_strb), .wlast_i(cw_last), .wvalid_i(cw_valid), .wready_o(cw_ready),
+    .bid_o(cb_id), .bresp_o(cb_resp), .bvalid_o(cb_valid), .bready_i(1'b1),
+    .arid_i(4'd0), .araddr_i(car_addr), .arlen_i(car_len), .arsize_i(3'($clog2(DataW/8))), .arburst_i(2'b01), .arvalid_i(car_valid), .arready_o(car_ready),
+    .rid_o(cr_id), .rdata_o(cr_data), .rresp_o(cr_resp), .rlast_o(cr_last), .rvalid_o(cr_valid), .rready_i(1'b1));
+  logic s_req_valid, s_req_ready, s_rsp_valid;
+  srq_idx_t s_req_srqn;
+  srq_rsp_t s_rsp;
+  srq_cache #(.DataW(DataW)) u_srq (
+    .clk_i(clk), .rst_ni(rst_n), .ready_o(srq_swept), .mem_i(ctx_mem),
+    .db_valid_i(db_valid && db_srq), .db_ready_o(db_readys[1]), .db_srqn_i(db_qpn), .db_pi_i(db_pi),
+    .slot_we_i(1'b0), .slot_i('0), .slot_has_srq_i(1'b0), .slot_srqn_i('0), .hint_valid_i(1'b0), .hint_slot_i('0),
+    .req_valid_i(s_req_valid), .req_ready_o(s_req_ready), .req_srqn_i(s_req_srqn), .rsp_valid_o(s_rsp_valid), .rsp_o(s_rsp),
+    .cmd_valid_i(srq_valid), .cmd_ready_o(srq_ready), .cmd_op_i(srq_op), .cmd_idx_i(srq_idx), .cmd_attr_i(srq_attr), .cmd_limit_i(srq_limit),
+    .cmd_rsp_valid_o(srq_rsp_valid), .cmd_rsp_err_o(srq_err), .cmd_rsp_o(srq_rsp),
+    .ar_valid_o(c_ar_valid[1]), .ar_ready_i(c_ar_ready[1]), .ar_addr_o(c_ar_addr[1]), .ar_len_o(c_ar_len[1]),
+    .r_valid_i(c_r_valid[1]), .r_data_i(c_r_data), .r_last_i(c_r_last), .r_err_i(c_r_err),
+    .ctx_ar_valid_o(car_valid), .ctx_ar_ready_i(car_ready), .ctx_ar_addr_o(car_addr), .ctx_ar_len_o(car_len),
+    .ctx_r_valid_i(cr_valid), .ctx_r_data_i(cr_data), .ctx_r_last_i(cr_last), .ctx_r_err_i(cr_resp[1]),
+    .ctx_aw_valid_o(caw_valid), .ctx_aw_ready_i(caw_ready), .ctx_aw_addr_o(caw_addr), .ctx_aw_len_o(caw_len),
+    .ctx_w_valid_o(cw_valid), .ctx_w_ready_i(cw_ready), .ctx_w_data_o(cw_data), .ctx_w_strb_o(cw_strb), .ctx_w_last_o(cw_last),
+    .ctx_b_valid_i(cb_valid), .ctx_b_err_i(cb_resp[1]),
+    .event_valid_o(lim_valid), .event_ready_i(lim_ready), .event_o(lim), .drain_i(drain), .drain_done_o(drained[1]),
+    .ev_wqe_o(srq_ev_wqe), .ev_limit_o(), .ev_fatal_o(), .ev_bad_db_o(ev_bad_db[1]), .ev_axi_err_o(ev_axi_err[1]), .ev_ctx_o(), .idle_o(idles[1]));
 
   qp_idx_t probe_qp = '0, ctx_qp = '0;
   logic slot_busy, ctx_valid = 0, ctx_ready, ctx_load = 0, ctx_word = 0;
@@ -59,12 +114,13 @@ module rq_cache_tb
 
   rq_cache #(.DataW(DataW)) dut (
     .clk_i(clk), .rst_ni(rst_n),
-    .db_valid_i(db_valid), .db_ready_o(db_ready), .db_srq_i(db_srq), .db_qp_i(qp_idx_t'(db_qpn)), .db_srqn_i(db_qpn), .db_pi_i(db_pi),
+    .db_valid_i(db_valid && !db_srq), .db_ready_o(db_readys[0]), .db_qp_i(qp_idx_t'(db_qpn)), .db_pi_i(db_pi),
     .err_valid_i(err_valid), .err_ready_o(err_ready), .err_idx_i(err_idx),
     .qp_req_valid_o(qp_req_valid), .qp_req_ready_i(qp_req_ready), .qp_req_idx_o(qp_idx),
     .qp_rsp_valid_i(qp_rsp_valid), .qp_rsp_i(qp_rsp),
-    .ar_valid_o(ar_valid), .ar_ready_i(ar_ready), .ar_addr_o(ar_addr), .ar_len_o(ar_len),
-    .r_valid_i(r_valid), .r_data_i(r_data), .r_last_i(r_last), .r_err_i(r_err),
+    .ar_valid_o(c_ar_valid[0]), .ar_ready_i(c_ar_ready[0]), .ar_addr_o(c_ar_addr[0]), .ar_len_o(c_ar_len[0]),
+    .r_valid_i(c_r_valid[0]), .r_data_i(c_r_data), .r_last_i(c_r_last), .r_err_i(c_r_err),
+    .srq_req_valid_o(s_req_valid), .srq_req_ready_i(s_req_ready), .srq_req_srqn_o(s_req_srqn), .srq_rsp_valid_i(s_rsp_valid), .srq_rsp_i(s_rsp),
     .rq_req_valid_i(req_valid), .rq_req_ready_o(req_ready), .rq_req_i(req),
     .rq_rsp_valid_o(rsp_valid), .rq_rsp_o(rsp),
     .cr_qp_i(cr_qp), .cr_tell_i(cr_tell), .cr_code_o(cr_code),
@@ -73,12 +129,8 @@ module rq_cache_tb
     .adm_rsp_valid_o(adm_rsp_valid), .adm_rsp_o(adm_rsp),
     .probe_qp_i(probe_qp), .busy_o(slot_busy), .ctx_valid_i(ctx_valid), .ctx_ready_o(ctx_ready), .ctx_load_i(ctx_load), .ctx_word_i(ctx_word),
     .ctx_qp_i(ctx_qp), .ctx_i(ctx_in), .ctx_o(ctx_out), .ctx_at_i(ctx_at), .ctx_entry_i(entry_in), .ctx_entry_o(entry_out),
-    .srq_cmd_valid_i(srq_valid), .srq_cmd_ready_o(srq_ready), .srq_cmd_op_i(srq_op),
-    .srq_cmd_idx_i(srq_idx), .srq_cmd_attr_i(srq_attr), .srq_cmd_limit_i(srq_limit),
-    .srq_cmd_rsp_valid_o(srq_rsp_valid), .srq_cmd_rsp_o(srq_rsp),
-    .lim_valid_o(lim_valid), .lim_ready_i(lim_ready), .lim_srqn_o(lim_srqn),
-    .drain_i(drain), .drain_done_o(drain_done),
-    .ev_wqe_o(ev_wqe), .ev_bad_db_o(ev_bad_db), .ev_axi_err_o(ev_axi_err), .idle_o(idle)
+    .drain_i(drain), .drain_done_o(drained[0]),
+    .ev_wqe_o(ev_wqe), .ev_bad_db_o(ev_bad_db[0]), .ev_axi_err_o(ev_axi_err[0]), .idle_o(idles[0])
   );
 
   int stall = 30, hold_r = 0, cycle = 0;
@@ -177,6 +229,7 @@ module rq_cache_tb
   qp_idx_t qp_now;
   logic [63:0] rd_addr[$];
   int rd_beats[$];
+  logic [3:0] rd_id[$];
   int n_read, n_rd_err, slot_at, beats_left, max_open;
   logic [63:0] at;
   always @(negedge clk) begin
@@ -207,6 +260,7 @@ module rq_cache_tb
       if (rd_beats.size() != 0 && hold_r == 0 && go()) begin
         at = rd_addr[0];
         r_valid = 1;
+        r_id = rd_id[0];
         r_err = 0;
         for (int i = 0; i < NR; i++) if (at >= base[i] && at < base[i] + 64'(stride(i) << log_size[i])) begin
           slot_at = int'(at - base[i]) / stride(i);
@@ -219,6 +273,7 @@ module rq_cache_tb
         if (r_last) begin
           void'(rd_addr.pop_front());
           void'(rd_beats.pop_front());
+          void'(rd_id.pop_front());
         end
       end
       if (hold_r > 0) hold_r--;
@@ -231,7 +286,7 @@ module rq_cache_tb
     cycle <= cycle + 1;
     if (rst_n) begin
       if (qp_req_valid && qp_req_ready) qp_pend.push_back(qp_idx);
-      if (ev_axi_err) n_rd_err++;
+      n_rd_err += $countones(ev_axi_err);
       if (ar_valid && ar_ready) begin
         in_ring = 0;
         for (int i = 0; i < NR; i++) begin
@@ -242,6 +297,7 @@ module rq_cache_tb
         if (ar_addr[63:12] != 52'((ar_addr + (64'(ar_len) + 1) * 64'(BytesW) - 1) >> 12)) $fatal(1, "burst crosses a page");
         rd_addr.push_back(ar_addr);
         rd_beats.push_back(int'(ar_len) + 1);
+        rd_id.push_back(ar_id);
         n_read++;
         if (rd_beats.size() > max_open) max_open = rd_beats.size();
       end
@@ -260,7 +316,7 @@ module rq_cache_tb
   int req_cycle, slow;
   int fi, slot;
   always @(posedge clk) if (rst_n) begin
-    if (ev_bad_db) n_bad_db++;
+    n_bad_db += $countones(ev_bad_db);
     if (rsp_valid) begin
       if (!req_busy) $fatal(1, "answer nobody asked for");
       if (cycle - req_cycle > slow) slow = cycle - req_cycle;
@@ -292,7 +348,6 @@ module rq_cache_tb
           if (rq_i < NO ? int'(rsp.index) != (fresh ? next[rr] : next[rr] - 1) % 65536 : rsp.index != h_tag[rq_i]) begin
             $fatal(1, "QP %0d: index %0d, want %0d tag %0d", rq_i, rsp.index, next[rr], h_tag[rq_i]);
           end
-          if (rq_i >= NO && rsp.pd != pd[rr]) $fatal(1, "QP %0d: PD", rq_i);
           if ((rsp.status == RqBad) != (rq_i >= NO ? h_bad[rq_i] : bad[rr][slot])) $fatal(1, "QP %0d: status %0d of WQE %0d", rq_i, rsp.status, rsp.index);
           if (rsp.status == RqOk) begin
             if (rsp.num_sge != (rq_i >= NO ? h_num[rq_i] : num[rr][slot])) $fatal(1, "QP %0d: %0d SGEs", rq_i, rsp.num_sge);
@@ -389,8 +444,8 @@ module rq_cache_tb
   int ls;
   always @(posedge clk) if (rst_n) begin
     if (lim_valid && lim_ready) begin
-      ls = lim_srqn == 5 ? NQ : NQ + 1;
-      if (int'(lim_srqn) != srqn_of(ls) || limit[ls] == 0) $fatal(1, "limit of SRQ %0d", lim_srqn);
+      ls = lim.object == 5 ? NQ : NQ + 1;
+      if (lim.ev_type != rnic_regs_pkg::EqeTypeSrqLimit || int'(lim.object) != srqn_of(ls) || limit[ls] == 0) $fatal(1, "limit of SRQ %0d", lim.object);
       if ((cycle - db_cycle[ls] < 200 ? low_pi[ls] : hw_pi[ls]) - next[ls] - int'(req_busy && ring_of(rq_i) == ls) >= limit[ls]) $fatal(1, "limit too early: %0d of %0d", next[ls], hw_pi[ls]);
       limit[ls] = 0;
       n_lim++;
@@ -418,7 +473,12 @@ module rq_cache_tb
       if (n > 2000) $fatal(1, "SRQ command not taken");
     end while (!srq_taken);
     srq_valid = 0;
-    if (!srq_rsp_valid) $fatal(1, "SRQ command not answered");
+    while (!srq_rsp_valid) begin
+      tick();
+      n++;
+      if (n > 2000) $fatal(1, "SRQ command not answered");
+    end
+    if (srq_err) $fatal(1, "SRQ command refused");
     n_srq++;
   endtask
 
@@ -439,6 +499,7 @@ module rq_cache_tb
       if (rd_addr[k] >= base[r] && rd_addr[k] < base[r] + 64'h100000) $fatal(1, "reads of a destroyed SRQ");
     end
     drain = 0;
+    while (!u_srq.db_idle || u_srq.any_job) tick();
     // a doorbell of an SRQ that does not exist
     db_i = r;
     db_srq = 1;
@@ -462,7 +523,7 @@ module rq_cache_tb
       if (db_taken) begin
         db_valid = 0;
       end
-    end else if ($urandom() % 12 == 0) begin
+    end else if ($urandom() % 12 == 0 && u_srq.db_idle && !u_srq.any_job) begin  // none takes the place of another one (srq_cache_tb does that)
       db_i = int'($urandom() % NR);
       db_srq = db_i >= NQ;
       room = (1 << log_size[db_i]) - (sw_pi[db_i] - next[db_i] + int'(!db_srq && open[db_i]));
@@ -673,6 +734,7 @@ module rq_cache_tb
     for (int n = 0; n <= 32768; n++) if (int'(credit_code(16'(n))) != code_of(n)) $fatal(1, "%0d credits: code %0d, want %0d", n, credit_code(16'(n)), code_of(n));
     repeat (4) @(negedge clk);
     rst_n = 1;
+    while (!srq_swept) @(negedge clk);
     for (int r = NQ; r < NR; r++) srq_command(SrqCmdCreate, r, 0);
     // the rings are made before anything is asked
     for (int i = 0; i < NQ; i++) state[i] = qp_state_e'(1 + i % 4);

@@ -222,7 +222,6 @@ module rx_transport_tb
     p.seq = gen_total;
     p.r.status = isbad ? RqBad : RqOk;
     p.r.index = 16'(rq_index[q]);
-    p.r.pd = qps[q].has_srq ? 24'd55 : 24'($urandom());
     p.r.num_sge = 3'(num);
     p.r.sge = {s3, s2, s1, s0};
     rq_index[q]++;
@@ -1010,7 +1009,7 @@ module rx_transport_tb
               end else begin
                 n = longint'(g.length) - skip;
                 if (n > want) n = want;
-                if (!ref_access(g.lkey, a.has_srq ? r_wqe[q].r.pd : a.pd, g.addr + 64'(skip), n, 0)) fault = 4;
+                if (!ref_access(g.lkey, a.has_srq ? a.rq_addr[23:0] : a.pd, g.addr + 64'(skip), n, 0)) fault = 4;
                 w = '0;
                 w.qp = qp_idx_t'(q);
                 w.has_payload = 1;
@@ -2276,7 +2275,11 @@ module rx_transport_tb
           raw_idx = t.a[7:0];
         end
         SetQpPkey: qps[Q].pkey = t.a[15:0];
-        SetQpSrq: {qps[Q].has_srq, qps[Q].srqn} = t.a[6:0];
+        SetQpSrq: begin
+          qps[Q].has_srq = t.a[6];
+          qps[Q].srqn = srq_idx_t'(t.a[5:0]);
+          qps[Q].rq_addr = 64'd55;
+        end
         SetQpWrite: qps[Q].remote_write = t.a[0];
         SetMrLength: mrs[3].length = t.a;
         SetMrPd: mrs[3].pd = t.a[23:0];
@@ -2678,6 +2681,7 @@ module rx_transport_tb
       qps[q].recv_cqn = cq_idx_t'($urandom());
       qps[q].has_srq = i % 3 == 2;
       qps[q].srqn = srq_idx_t'($urandom());
+      qps[q].rq_addr = qps[q].has_srq ? 64'd55 : {$urandom(), $urandom()};
       qps[q].flow_control = 1'($urandom());
       qps[q].dest_qpn = 24'($urandom());
       qps[q].min_rnr_timer = 5'($urandom());

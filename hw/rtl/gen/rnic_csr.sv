@@ -70,7 +70,7 @@ module rnic_csr
           13'h0000, 13'h0002, [13'h0004:13'h0005], [13'h0008:13'h0009], [13'h000c:13'h000d],
           [13'h0010:13'h0012], [13'h0020:13'h0025], [13'h0200:13'h0209], [13'h0210:13'h023b],
           [13'h0240:13'h0257], [13'h0260:13'h0273], [13'h0280:13'h0284], [13'h0286:13'h028c],
-          [13'h0290:13'h0294], [13'h02a0:13'h02b3]
+          [13'h0290:13'h0294], [13'h0298:13'h029c], [13'h02a0:13'h02b3]
         }) return 2'b11;
     if (word inside {
           13'h0001, 13'h0003, 13'h000a, 13'h0013, 13'h0028
@@ -83,7 +83,7 @@ module rnic_csr
     return word inside {
         13'h0008, [13'h0010:13'h0011], [13'h0020:13'h0025], [13'h0200:13'h0209],
         [13'h0210:13'h023b], [13'h0240:13'h0257], [13'h0260:13'h0273], [13'h0280:13'h0284],
-        [13'h0286:13'h028c], [13'h0290:13'h0294], [13'h02a0:13'h02b3]
+        [13'h0286:13'h028c], [13'h0290:13'h0294], [13'h0298:13'h029c], [13'h02a0:13'h02b3]
     };
   endfunction
 
@@ -327,6 +327,7 @@ module rnic_csr
           events_clear.srq_limit = w_data_q[48] & wr_mask[48];
           events_clear.last_wqe = w_data_q[49] & wr_mask[49];
           events_clear.cq_fatal = w_data_q[50] & wr_mask[50];
+          events_clear.srq_fatal = w_data_q[51] & wr_mask[51];
         end
         default: ;
       endcase
@@ -462,6 +463,7 @@ module rnic_csr
           group0_q[48] <= events_q.srq_limit;
           group0_q[49] <= events_q.last_wqe;
           group0_q[50] <= events_q.cq_fatal;
+          group0_q[51] <= events_q.srq_fatal;
         end
         4'h8: begin
           group0_q[47:0] <= reg_q.mac_addr.addr;
@@ -926,6 +928,21 @@ module rnic_csr
         end
         4'h4: begin
           group12_q[63:0] <= hw2reg_i.cq_cache_stall.count;
+        end
+        4'h8: begin
+          group12_q[63:0] <= hw2reg_i.srq_cache_hit.count;
+        end
+        4'h9: begin
+          group12_q[63:0] <= hw2reg_i.srq_cache_miss.count;
+        end
+        4'ha: begin
+          group12_q[63:0] <= hw2reg_i.srq_cache_evict.count;
+        end
+        4'hb: begin
+          group12_q[63:0] <= hw2reg_i.srq_cache_writeback.count;
+        end
+        4'hc: begin
+          group12_q[63:0] <= hw2reg_i.srq_cache_stall.count;
         end
         default: ;
       endcase

@@ -10,7 +10,7 @@
 package rnic_regs_pkg;
 
   // Hash over the register map and the layouts, as in register layout_hash.
-  localparam logic [31:0] LayoutHash = 32'he171a705;
+  localparam logic [31:0] LayoutHash = 32'h3d21d564;
 
   // ---- enums ----------------------------------------------------------------------------------
   // drop_reason: Verdict of the receive front end on one frame, in order of precedence: the first
@@ -204,9 +204,10 @@ package rnic_regs_pkg;
   localparam logic [7:0] CmdSyndromeCtxNum          = 8'd49;
 
   // ctx_kind: Kinds of objects whose contexts live in host memory (set_ctx_mem).
-  localparam logic [7:0] CtxKindMr = 8'd0;
-  localparam logic [7:0] CtxKindQp = 8'd1;
-  localparam logic [7:0] CtxKindCq = 8'd2;
+  localparam logic [7:0] CtxKindMr  = 8'd0;
+  localparam logic [7:0] CtxKindQp  = 8'd1;
+  localparam logic [7:0] CtxKindCq  = 8'd2;
+  localparam logic [7:0] CtxKindSrq = 8'd3;
 
   // eqe_type: What an EQE tells. Completion events go to the EQ of the CQ, all others to EQ 0.
   localparam logic [7:0] EqeTypeCompletion  = 8'd1;
@@ -219,6 +220,7 @@ package rnic_regs_pkg;
   localparam logic [7:0] EqeTypeQpLastWqe   = 8'd21;
   localparam logic [7:0] EqeTypeSqDrained   = 8'd22;
   localparam logic [7:0] EqeTypeCqFatal     = 8'd23;
+  localparam logic [7:0] EqeTypeSrqFatal    = 8'd24;
 
   // aeth_nak: AETH syndromes of this NIC (IBTA 9.7.5.2.8).
   localparam logic [7:0] AethNakAck       = 8'd31;
@@ -235,7 +237,7 @@ package rnic_regs_pkg;
   localparam logic [16:0] CsrVersionOffset = 17'h00004;
   localparam logic [31:0] CsrVersionReset = 32'h1;
   localparam logic [16:0] CsrLayoutHashOffset = 17'h00008;
-  localparam logic [31:0] CsrLayoutHashReset = 32'he171a705;
+  localparam logic [31:0] CsrLayoutHashReset = 32'h3d21d564;
   localparam logic [16:0] CsrCaps0Offset = 17'h00010;
   localparam logic [16:0] CsrCaps1Offset = 17'h00014;
   localparam logic [16:0] CsrClockOffset = 17'h00018;
@@ -351,6 +353,11 @@ package rnic_regs_pkg;
   localparam logic [16:0] CsrCqCacheEvictOffset = 17'h01490;
   localparam logic [16:0] CsrCqCacheWritebackOffset = 17'h01498;
   localparam logic [16:0] CsrCqCacheStallOffset = 17'h014a0;
+  localparam logic [16:0] CsrSrqCacheHitOffset = 17'h014c0;
+  localparam logic [16:0] CsrSrqCacheMissOffset = 17'h014c8;
+  localparam logic [16:0] CsrSrqCacheEvictOffset = 17'h014d0;
+  localparam logic [16:0] CsrSrqCacheWritebackOffset = 17'h014d8;
+  localparam logic [16:0] CsrSrqCacheStallOffset = 17'h014e0;
   localparam logic [16:0] CsrRxPrioPauseOffset = 17'h01500;
   localparam int unsigned CsrRxPrioPauseCount = 8;
   localparam logic [16:0] CsrTxPrioPauseOffset = 17'h01540;
@@ -663,7 +670,8 @@ package rnic_regs_pkg;
     logic [7:0]  rsvd_1;
     logic [23:0] pd;
     logic [15:0] limit;
-    logic [6:0]  rsvd_0;
+    logic [5:0]  rsvd_0;
+    logic        dead;
     logic        stride128;
     logic [7:0]  log_size;
     logic [63:0] addr;
@@ -870,6 +878,7 @@ package rnic_regs_pkg;
     logic ready;
   } csr_hw2reg_status_t;
   typedef struct packed {
+    logic srq_fatal;
     logic cq_fatal;
     logic last_wqe;
     logic srq_limit;
@@ -1131,6 +1140,21 @@ package rnic_regs_pkg;
   } csr_hw2reg_cq_cache_stall_t;
   typedef struct packed {
     logic [63:0] count;
+  } csr_hw2reg_srq_cache_hit_t;
+  typedef struct packed {
+    logic [63:0] count;
+  } csr_hw2reg_srq_cache_miss_t;
+  typedef struct packed {
+    logic [63:0] count;
+  } csr_hw2reg_srq_cache_evict_t;
+  typedef struct packed {
+    logic [63:0] count;
+  } csr_hw2reg_srq_cache_writeback_t;
+  typedef struct packed {
+    logic [63:0] count;
+  } csr_hw2reg_srq_cache_stall_t;
+  typedef struct packed {
+    logic [63:0] count;
   } csr_hw2reg_rx_prio_pause_t;
   typedef struct packed {
     logic [63:0] count;
@@ -1232,6 +1256,11 @@ package rnic_regs_pkg;
     csr_hw2reg_cq_cache_evict_t                cq_cache_evict;
     csr_hw2reg_cq_cache_writeback_t            cq_cache_writeback;
     csr_hw2reg_cq_cache_stall_t                cq_cache_stall;
+    csr_hw2reg_srq_cache_hit_t                 srq_cache_hit;
+    csr_hw2reg_srq_cache_miss_t                srq_cache_miss;
+    csr_hw2reg_srq_cache_evict_t               srq_cache_evict;
+    csr_hw2reg_srq_cache_writeback_t           srq_cache_writeback;
+    csr_hw2reg_srq_cache_stall_t               srq_cache_stall;
     csr_hw2reg_rx_prio_pause_t [7:0]           rx_prio_pause;
     csr_hw2reg_tx_prio_pause_t [7:0]           tx_prio_pause;
     csr_hw2reg_tx_pause_storm_warning_events_t tx_pause_storm_warning_events;

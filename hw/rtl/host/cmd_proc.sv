@@ -95,6 +95,7 @@ module cmd_proc
   output ctx_mem_t             mr_mem_o,
   output ctx_mem_t             qp_mem_o,
   output ctx_mem_t             cq_mem_o,
+  output ctx_mem_t             srq_mem_o,
   // AH table
   output logic                 ah_cmd_valid_o,
   output logic                 ah_cmd_we_o,
@@ -143,6 +144,7 @@ module cmd_proc
   output srq_attr_t            srq_cmd_attr_o,
   output logic [15:0]          srq_cmd_limit_o,
   input  logic                 srq_cmd_rsp_valid_i,
+  input  logic                 srq_cmd_rsp_err_i,
   input  srq_ctx_t             srq_cmd_rsp_i,   // stays until the next command
   // owners of per-QP state
   output logic                 rsp_adm_valid_o,
@@ -186,7 +188,7 @@ module cmd_proc
     StCqRead, StCqCheck, StCqEq, StCqEqRsp, StCqWrite, StCqDone,
     StEqRead, StEqCheck, StEqWrite,
     StAhRead, StAhCheck, StAhWrite,
-    StSrqRead, StSrqCheck, StSrqWrite,
+    StSrqRead, StSrqCheck, StSrqWrite, StSrqDone,
     StQpLook, StQpLookWait, StQpRead, StQpCheck,
     StQpSrq, StQpSrqRsp, StUseSrq,
     StQpCqSend, StQpCqSendRsp, StQpCqRecv, StQpCqRecvRsp,
@@ -343,7 +345,7 @@ module cmd_proc
     c.dgid = a.dgid;
     c.sq_psn = a.sq_psn;
     c.rq_psn = a.rq_psn;
-    c.rq_addr = a.rq_addr;
+    c.rq_addr = a.has_srq ? '0 : a.rq_addr;
     c.log_rq_size = 8'(a.log_rq_size);
     c.timeout = 8'(a.timeout);
     c.retry_cnt = 8'(a.retry_cnt);
@@ -503,7 +505,7 @@ module cmd_proc
         d.max_frame = MaxFrame;
         d.num_eq = NumEq;
         d.num_vectors = NumVec;
-        d.num_srq = NumSrq;
+        d.num_srq = 32'd1 << SrqIdxW;
         d.max_dest_rd_atomic = MaxDestRdAtomic;
         d.max_rd_atomic = MaxRdAtomic;
         d.max_push = 32'd128;
@@ -574,6 +576,7 @@ module cmd_proc
         s.addr = {srq_cmd_rsp_i.attr.addr, 6'd0};
         s.log_size = 8'(srq_cmd_rsp_i.attr.log_size);
         s.stride128 = srq_cmd_rsp_i.attr.stride128;
+        s.dead = srq_cmd_rsp_i.dead;
         s.pd = srq_cmd_rsp_i.attr.pd;
         s.limit = srq_cmd_rsp_i.limit;
         s.pi = srq_cmd_rsp_i.pi;
@@ -599,10 +602,11 @@ module cmd_proc
   localparam int unsigned UseW = QpnW + 1;
   logic [UseW-1:0] users_rd;
   cq_idx_t         users_idx;
-  logic            use_step, users_we;
+  logic            use_step, use_cq, users_we;
   logic            use_q;      // read, now to be written
 
-  assign use_step = state_q == StUseSend || state_q == StUseRecv;
+  assign use_cq = state_q == StUseSend || state_q == StUseRecv;
+  assign use_step = use_cq || state_q == StUseSrq;
   always_comb begin
     unique case (state_q)
       StUseSend: users_idx = attr_q.send_cqn;
@@ -610,13 +614,23 @@ module cmd_proc
       default: users_idx = object_q[CqIdxW-1:0];
     endcase
   end
-  assign users_we = (use_step && use_q) || (state_q == StCqWrite && is_create);
+  assign users_we = (use_cq && use_q) || (state_q == StCqWrite && is_create);
   rnic_ram #(.Width(UseW), .Depth(1 << CqIdxW)) u_users (
     .clk_i, .we_i(users_we), .waddr_i(users_idx),
-    .wdata_i(!use_step ? '0 : is_create ? users_rd + 1'b1 : users_rd - 1'b1),
-    .re_i(state_q == StCqRead || (use_step && !use_q)), .raddr_i(users_idx), .rdata_o(users_rd)
+    .wdata_i(!use_cq ? '0 : is_create ? users_rd + 1'b1 : users_rd - 1'b1),
+    .re_i(state_q == StCqRead || (use_cq && !use_q)), .raddr_i(users_idx), .rdata_o(users_rd)
   );
   always_ff @(posedge clk_i) use_q <= use_step && !use_q;
+
+  // ---- users of SRQs: QPs; likewise ----------------------------------------------------------------
+  logic [QpnW-1:0] srq_users_rd;
+  srq_idx_t        srq_users_idx;
+  assign srq_users_idx = state_q == StUseSrq ? attr_q.srqn : object_q[SrqIdxW-1:0];
+  rnic_ram #(.Width(QpnW), .Depth(1 << SrqIdxW)) u_srq_users (
+    .clk_i, .we_i((state_q == StUseSrq && use_q && attr_q.has_srq) || (state_q == StSrqWrite && is_create)), .waddr_i(srq_users_idx),
+    .wdata_i(state_q != StUseSrq ? '0 : is_create ? srq_users_rd + 1'b1 : srq_users_rd - 1'b1),
+    .re_i(state_q == StSrqRead || (state_q == StUseSrq && !use_q)), .raddr_i(srq_users_idx), .rdata_o(srq_users_rd)
+  );
 
   // ---- users of EQs: CQs that name one; set to zero when an EQ is created -----------------------
   logic [CqIdxW:0] eq_users[NumEq];
@@ -633,19 +647,6 @@ module cmd_proc
   always_ff @(posedge clk_i) begin
     if (eq_users_step) eq_users[eq_users_idx] <= is_create ? eq_users_rd + 1'b1 : eq_users_rd - 1'b1;
     else if (state_q == StEqWrite && is_create) eq_users[eq_users_idx] <= '0;
-  end
-
-  // ---- users of SRQs: QPs ----------------------------------------------------------------------------
-  localparam int unsigned SrqUseW = QpnW;
-  logic [SrqUseW-1:0] srq_users[NumSrq];
-  logic [SrqUseW-1:0] srq_users_rd;
-  srq_idx_t           srq_users_idx;
-  assign srq_users_idx = state_q == StUseSrq ? attr_q.srqn : object_q[SrqIdxW-1:0];
-  assign srq_users_rd = srq_users[srq_users_idx];
-  always_ff @(posedge clk_i) begin
-    if (state_q == StUseSrq && attr_q.has_srq)
-      srq_users[srq_users_idx] <= is_create ? srq_users_rd + 1'b1 : srq_users_rd - 1'b1;
-    else if (state_q == StSrqWrite && is_create) srq_users[srq_users_idx] <= '0;
   end
 
   // ---- machine ----------------------------------------------------------------------------------
@@ -694,6 +695,7 @@ module cmd_proc
       mr_mem_o <= '0;
       qp_mem_o <= '0;
       cq_mem_o <= '0;
+      srq_mem_o <= '0;
       qp_pin_q <= 1'b0;
       qp_forget_q <= 1'b0;
     end else begin
@@ -756,7 +758,7 @@ module cmd_proc
           bad_sq_size_q <= qc.log_sq_size > 8'(LogMaxQueue);
           bad_rq_addr_q <= !qc.has_srq && (qc.rq_stride128 ? |qc.rq_addr[6:0] : |qc.rq_addr[5:0]);
           bad_rq_size_q <= !qc.has_srq && qc.log_rq_size > 8'(LogMaxQueue);
-          bad_srqn_q <= qc.has_srq && 32'(qc.srqn) >= NumSrq;
+          bad_srqn_q <= qc.has_srq && (!srq_mem_o.on || qc.srqn >> srq_mem_o.log_num != 0);
           bad_dest_q <= qc.qp_type inside {rnic_regs_pkg::QpTypeRc, rnic_regs_pkg::QpTypeUc} &&
                         (qc.dest_qpn < 24'd2 || qc.dest_qpn == 24'hffffff || |qc.rsvd_2);
           bad_send_q <= !cq_mem_o.on || qc.send_cqn >> cq_mem_o.log_num != 0 || |qc.rsvd_5;
@@ -782,6 +784,7 @@ module cmd_proc
           unique case (h.object)
             32'(rnic_regs_pkg::CtxKindQp): bad_ctx_num_q <= 32'(xc.log_num) > QpnW;
             32'(rnic_regs_pkg::CtxKindCq): bad_ctx_num_q <= 32'(xc.log_num) > CqIdxW;
+            32'(rnic_regs_pkg::CtxKindSrq): bad_ctx_num_q <= 32'(xc.log_num) > SrqIdxW;
             default: bad_ctx_num_q <= 32'(xc.log_num) > LogMaxMr;
           endcase
           bad_key_q <= 32'(mc.key[31:8]) != h.object;
@@ -823,7 +826,8 @@ module cmd_proc
               answer(rnic_regs_pkg::CmdStatusOk, rnic_regs_pkg::CmdSyndromeNone);
             end
             rnic_regs_pkg::CmdOpcodeSetCtxMem:
-              if (object_q inside {32'(rnic_regs_pkg::CtxKindMr), 32'(rnic_regs_pkg::CtxKindQp), 32'(rnic_regs_pkg::CtxKindCq)}) state_q <= StCtxMem;
+              if (object_q inside {32'(rnic_regs_pkg::CtxKindMr), 32'(rnic_regs_pkg::CtxKindQp), 32'(rnic_regs_pkg::CtxKindCq),
+                                   32'(rnic_regs_pkg::CtxKindSrq)}) state_q <= StCtxMem;
               else answer(rnic_regs_pkg::CmdStatusBadIndex, rnic_regs_pkg::CmdSyndromeNone);
             rnic_regs_pkg::CmdOpcodeCreateMr, rnic_regs_pkg::CmdOpcodeQueryMr,
             rnic_regs_pkg::CmdOpcodeDestroyMr, rnic_regs_pkg::CmdOpcodeCreateMw,
@@ -844,7 +848,7 @@ module cmd_proc
               else answer(rnic_regs_pkg::CmdStatusBadIndex, rnic_regs_pkg::CmdSyndromeNone);
             rnic_regs_pkg::CmdOpcodeCreateSrq, rnic_regs_pkg::CmdOpcodeModifySrq,
             rnic_regs_pkg::CmdOpcodeQuerySrq, rnic_regs_pkg::CmdOpcodeDestroySrq:
-              if (object_q < NumSrq) state_q <= StSrqRead;
+              if (srq_mem_o.on && object_q >> srq_mem_o.log_num == 0) state_q <= StSrqRead;
               else answer(rnic_regs_pkg::CmdStatusBadIndex, rnic_regs_pkg::CmdSyndromeNone);
             rnic_regs_pkg::CmdOpcodeCreateQp, rnic_regs_pkg::CmdOpcodeModifyQp,
             rnic_regs_pkg::CmdOpcodeQueryQp, rnic_regs_pkg::CmdOpcodeDestroyQp:
@@ -865,6 +869,7 @@ module cmd_proc
             unique case (object_q)
               32'(rnic_regs_pkg::CtxKindQp): qp_mem_o <= ctx_mem_q;
               32'(rnic_regs_pkg::CtxKindCq): cq_mem_o <= ctx_mem_q;
+              32'(rnic_regs_pkg::CtxKindSrq): srq_mem_o <= ctx_mem_q;
               default: mr_mem_o <= ctx_mem_q;
             endcase
             answer(rnic_regs_pkg::CmdStatusOk, rnic_regs_pkg::CmdSyndromeNone);
@@ -998,7 +1003,10 @@ module cmd_proc
         // -- shared receive queues
         StSrqRead: if (srq_cmd_ready_i) state_q <= StSrqCheck;
         StSrqCheck: if (srq_cmd_rsp_valid_i) begin
-          if (is_create && srq_cmd_rsp_i.exists) begin
+          if (srq_cmd_rsp_err_i) begin
+            ev_error_o <= 1'b1;
+            answer(rnic_regs_pkg::CmdStatusExecError, rnic_regs_pkg::CmdSyndromeNone);
+          end else if (is_create && srq_cmd_rsp_i.exists) begin
             answer(rnic_regs_pkg::CmdStatusExists, rnic_regs_pkg::CmdSyndromeNone);
           end else if (!is_create && !srq_cmd_rsp_i.exists) begin
             answer(rnic_regs_pkg::CmdStatusNotFound, rnic_regs_pkg::CmdSyndromeNone);
@@ -1020,8 +1028,10 @@ module cmd_proc
             state_q <= StSrqWrite;
           end
         end
-        StSrqWrite: if (srq_cmd_ready_i) begin
-          answer(rnic_regs_pkg::CmdStatusOk, rnic_regs_pkg::CmdSyndromeNone);
+        StSrqWrite: if (srq_cmd_ready_i) state_q <= StSrqDone;
+        StSrqDone: if (srq_cmd_rsp_valid_i) begin
+          ev_error_o <= srq_cmd_rsp_err_i;
+          answer(srq_cmd_rsp_err_i ? rnic_regs_pkg::CmdStatusExecError : rnic_regs_pkg::CmdStatusOk, rnic_regs_pkg::CmdSyndromeNone);
           if (is_destroy) drain(AllRounds, StRspLoad);
         end
         // -- queue pairs
@@ -1111,7 +1121,7 @@ module cmd_proc
             answer(rnic_regs_pkg::CmdStatusBadParam, rnic_regs_pkg::CmdSyndromeSqAddr);
           end else if (bad_sq_size_q || attr_q.log_sq_size != qp_cmd_rsp_i.log_sq_size) begin
             answer(rnic_regs_pkg::CmdStatusBadParam, rnic_regs_pkg::CmdSyndromeSqSize);
-          end else if (attr_q.rq_addr != qp_cmd_rsp_i.rq_addr ||
+          end else if ((!qp_cmd_rsp_i.has_srq && attr_q.rq_addr != qp_cmd_rsp_i.rq_addr) ||
                        attr_q.rq_stride128 != qp_cmd_rsp_i.rq_stride128) begin
             answer(rnic_regs_pkg::CmdStatusBadParam, rnic_regs_pkg::CmdSyndromeRqAddr);
           end else if (bad_rq_size_q || attr_q.log_rq_size != qp_cmd_rsp_i.log_rq_size) begin
@@ -1141,7 +1151,11 @@ module cmd_proc
         StQpSrq: if (!attr_q.has_srq) state_q <= StQpCqSend;
         else if (srq_cmd_ready_i) state_q <= StQpSrqRsp;
         StQpSrqRsp: if (srq_cmd_rsp_valid_i) begin
-          if (srq_cmd_rsp_i.exists) state_q <= StQpCqSend;
+          attr_q.rq_addr <= 64'(srq_cmd_rsp_i.attr.pd);
+          if (srq_cmd_rsp_err_i) begin
+            ev_error_o <= 1'b1;
+            answer(rnic_regs_pkg::CmdStatusExecError, rnic_regs_pkg::CmdSyndromeNone);
+          end else if (srq_cmd_rsp_i.exists) state_q <= StQpCqSend;
           else answer(rnic_regs_pkg::CmdStatusBadParam, rnic_regs_pkg::CmdSyndromeSrqn);
         end
         StQpCqSend: if (cq_cmd_ready_i) state_q <= StQpCqSendRsp;
@@ -1161,7 +1175,7 @@ module cmd_proc
         end
         StUseSend: if (use_q) state_q <= StUseRecv;
         StUseRecv: if (use_q) state_q <= StUseSrq;
-        StUseSrq: begin
+        StUseSrq: if (use_q) begin
           if (is_create) begin
             adm_rsp_q <= 1'b1;
             adm_req_q <= 1'b1;
@@ -1303,6 +1317,7 @@ module cmd_proc
     unique case (object_q)
       32'(rnic_regs_pkg::CtxKindQp): ctx_on = qp_mem_o.on;
       32'(rnic_regs_pkg::CtxKindCq): ctx_on = cq_mem_o.on;
+      32'(rnic_regs_pkg::CtxKindSrq): ctx_on = srq_mem_o.on;
       default: ctx_on = mr_mem_o.on;
     endcase
   end

@@ -3,7 +3,7 @@
 // Completion queues: contexts, CQE writes, consumer doorbells, overrun; arming and moderation of completion events.
 //
 // Contexts live in host memory, 64 bytes each (cq_line_t below; not for software to read or write); those in use are in a cache
-// (lib/ctx_cache). CQEs, doorbells (cq_doorbells), expired timers and commands go through one queue, whose contexts are fetched
+// (lib/ctx_cache). CQEs, doorbells (lib/doorbell_list), expired timers and commands go through one queue, whose contexts are fetched
 // ahead, and are carried out in order: one every 2 cycles if its context is there. So a miss delays what is behind it, but the
 // misses of all that wait run at the same time. Commands go before timers, and doorbells and CQEs in turn, into the queue. A CQE's write
 // request is offered 4 cycles after it was taken. in_ready_o falls while the queue is full; the queue waits for memory only.
@@ -178,13 +178,13 @@ module cqe_writer
   cq_arm_t db_arm;
   assign db_in_range = mem_i.on && db_cqn_i >> mem_i.log_num == '0;
   assign db_ready_o = db_take || !db_in_range;
-  cq_doorbells u_doorbells (
+  doorbell_list #(.NumW(CqIdxW), .IdxW($bits(cq_ptr_t)), .FlagW($bits(cq_arm_t))) u_doorbells (
     .clk_i, .rst_ni, .ready_o(db_swept),
-    .in_valid_i(db_valid_i && db_in_range), .in_ready_o(db_take), .in_cqn_i(db_cqn_i[CqIdxW-1:0]), .in_ci_i(db_ci_i),
-    .in_arm_i(db_arm_i),
-    .out_valid_o(db_valid), .out_ready_i(db_ready), .out_cqn_o(db_cqn), .out_ci_o(db_ci), .out_arm_o(db_arm),
-    .peek_i(db_peek), .peek_cqn_i(cqn), .peek_ci_o(ci_told),
-    .clear_valid_i(db_clear), .clear_ready_o(db_clear_ready), .clear_cqn_i(cqn),
+    .in_valid_i(db_valid_i && db_in_range), .in_ready_o(db_take), .in_num_i(db_cqn_i[CqIdxW-1:0]), .in_idx_i(db_ci_i),
+    .in_flags_i(db_arm_i),
+    .out_valid_o(db_valid), .out_ready_i(db_ready), .out_num_o(db_cqn), .out_idx_o(db_ci), .out_flags_o(db_arm),
+    .peek_i(db_peek), .peek_num_i(cqn), .peek_idx_o(ci_told),
+    .clear_valid_i(db_clear), .clear_ready_o(db_clear_ready), .clear_num_i(cqn),
     .hold_o(db_hold), .ev_listed_o(db_listed), .idle_o(db_idle)
   );
 
@@ -288,7 +288,7 @@ module cqe_writer
   ctx_cache #(.DataW(DataW), .EntryW($bits(cq_line_t)), .IdxW(CqIdxW), .LogSets(LogSets), .LogWays(LogWays), .NumPorts(1)) u_cache (
     .clk_i, .rst_ni, .mem_on_i(mem_i.on), .mem_base_i(mem_i.base), .mem_log_num_i(mem_i.log_num),
     .req_valid_i(1'b0), .req_ready_o(), .req_idx_i('0), .rsp_valid_o(), .rsp_o(line),
-    .pf_valid_i(pf_valid), .pf_idx_i(job_cqns[ahead_q[JobW-1:0]]), .pf_done_o(pf_done),
+    .pf_valid_i(pf_valid), .pf_idx_i(job_cqns[ahead_q[JobW-1:0]]), .pf_done_o(pf_done), .pf_hit_o(),
     .own_valid_i(own_valid), .own_ready_o(own_ready), .own_idx_i(cqn), .own_pin_i(1'b0), .own_done_o(own_done),
     .own_ok_o(own_ok), .own_we_i(own_we), .own_we_ready_o(own_we_ready), .own_we_pin_i(1'b0), .own_entry_i(line_d),
     .own_release_i(leave),

@@ -45,6 +45,7 @@ module rnic_counters
   input  logic                       ev_rx_send_i,
   input  logic                       ev_no_buffer_i,
   input  logic [2:0]                 ev_rq_wqe_i,
+  input  logic [2:0]                 ev_srq_wqe_i,
   input  logic                       ev_rx_bytes_valid_i,
   input  logic [12:0]                ev_rx_bytes_i,
   input  logic                       ev_stall_rx_dma_i,
@@ -96,14 +97,16 @@ module rnic_counters
   input  logic                       ev_srq_limit_i,
   input  logic                       ev_last_wqe_i,
   input  logic                       ev_qp_fatal_i,
-  input  logic [4:0]                 ev_bad_db_i,
+  input  logic [5:0]                 ev_bad_db_i,
   input  logic [1:0]                 ev_bad_qpn_i,   // doorbells of QPs that do not exist, a number
-  input  logic [4:0]                 ev_axi_rd_err_i,
+  input  logic [5:0]                 ev_axi_rd_err_i,
   input  logic [4:0]                 ev_axi_wr_err_i,
   input  ctx_ev_t                    ev_mr_i,
   input  ctx_ev_t                    ev_qp_i,
   input  ctx_ev_t                    ev_cq_i,
+  input  ctx_ev_t                    ev_srq_i,
   input  logic                       ev_cq_fatal_i,
+  input  logic                       ev_srq_fatal_i,
   output rnic_regs_pkg::csr_hw2reg_t hw2reg_o
 );
 
@@ -120,9 +123,9 @@ module rnic_counters
     return (64'(v[0]) + 64'(v[1])) + (64'(v[2]) + 64'(v[3])) + 64'(more);
   endfunction
 
-  logic [1:0] ctx_rd_err, ctx_wr_err;
-  assign ctx_rd_err = 2'(ev_mr_i.rd_err) + 2'(ev_qp_i.rd_err) + 2'(ev_cq_i.rd_err);
-  assign ctx_wr_err = 2'(ev_mr_i.wr_err) + 2'(ev_qp_i.wr_err) + 2'(ev_cq_i.wr_err);
+  logic [2:0] ctx_rd_err, ctx_wr_err;
+  assign ctx_rd_err = 3'(ev_mr_i.rd_err) + 3'(ev_qp_i.rd_err) + 3'(ev_cq_i.rd_err) + 3'(ev_srq_i.rd_err);
+  assign ctx_wr_err = 3'(ev_mr_i.wr_err) + 3'(ev_qp_i.wr_err) + 3'(ev_cq_i.wr_err) + 3'(ev_srq_i.wr_err);
 
   logic accepted, capture;
   assign accepted = verdict_i.reason == rnic_regs_pkg::DropReasonNone;
@@ -154,6 +157,7 @@ module rnic_counters
       q.events.axi_write_error <= |ev_axi_wr_err_i || ctx_wr_err != 0;
       q.events.qp_fatal <= ev_qp_fatal_i;
       q.events.cq_fatal <= ev_cq_fatal_i;
+      q.events.srq_fatal <= ev_srq_fatal_i;
       q.events.bad_doorbell <= |ev_bad_db_i || |ev_bad_qpn_i;
       q.events.cmd_error <= ev_cmd_error_i;
       q.events.eq_overrun <= ev_eqe_lost_i;
@@ -228,8 +232,8 @@ module rnic_counters
       if (ev_stall_mac_i) q.stall_tx_mac.count <= q.stall_tx_mac.count + 64'd1;
       if (ev_stall_read_i) q.stall_tx_read.count <= q.stall_tx_read.count + 64'd1;
 
-      if (ev_wqe_i != 0 || ev_rq_wqe_i != 0)
-        q.wqe_fetched.count <= q.wqe_fetched.count + 64'(ev_wqe_i) + 64'(ev_rq_wqe_i);
+      if (ev_wqe_i != 0 || ev_rq_wqe_i != 0 || ev_srq_wqe_i != 0)
+        q.wqe_fetched.count <= q.wqe_fetched.count + 64'(ev_wqe_i) + 64'(ev_rq_wqe_i) + 64'(ev_srq_wqe_i);
       if (ev_ack_i) q.rx_acks.count <= q.rx_acks.count + 64'd1;
       if (ev_nak_i) q.rx_naks.count <= q.rx_naks.count + 64'd1;
       if (ev_credit_i) q.stall_tx_credit.count <= q.stall_tx_credit.count + 64'd1;
@@ -254,6 +258,7 @@ module rnic_counters
       `RNIC_COUNT_CACHE(mr_cache, ev_mr_i)
       `RNIC_COUNT_CACHE(qp_cache, ev_qp_i)
       `RNIC_COUNT_CACHE(cq_cache, ev_cq_i)
+      `RNIC_COUNT_CACHE(srq_cache, ev_srq_i)
       for (int i = 0; i < 8; i++) begin
         if (ev_rx_pause_i[i]) q.rx_prio_pause[i].count <= q.rx_prio_pause[i].count + 64'd1;
         if (ev_tx_pause_i[i]) q.tx_prio_pause[i].count <= q.tx_prio_pause[i].count + 64'd1;
@@ -274,9 +279,9 @@ module rnic_counters
       if (irq_i != '0) q.interrupts.count <= q.interrupts.count + ones(irq_i);
       if (ev_cmd_i) q.commands.count <= q.commands.count + 64'd1;
       if (ev_bad_db_i != 0 || ev_bad_qpn_i != 0) q.bad_doorbells.count <= q.bad_doorbells.count +
-                                  (ones(ev_bad_db_i[3:0]) + 64'(ev_bad_db_i[4]) + 64'(ev_bad_qpn_i));
+                                  (ones(ev_bad_db_i[3:0], ev_bad_db_i[4]) + 64'(ev_bad_db_i[5]) + 64'(ev_bad_qpn_i));
       if (ev_axi_rd_err_i != 0 || ctx_rd_err != 0)
-        q.axi_read_errors.count <= q.axi_read_errors.count + ones(ev_axi_rd_err_i[3:0], ev_axi_rd_err_i[4]) + 64'(ctx_rd_err);
+        q.axi_read_errors.count <= q.axi_read_errors.count + ones(ev_axi_rd_err_i[3:0], ev_axi_rd_err_i[4]) + 64'(ev_axi_rd_err_i[5]) + 64'(ctx_rd_err);
       if (ev_axi_wr_err_i != 0 || ctx_wr_err != 0)
         q.axi_write_errors.count <= q.axi_write_errors.count + ones(ev_axi_wr_err_i[3:0], ev_axi_wr_err_i[4]) + 64'(ctx_wr_err);
     end

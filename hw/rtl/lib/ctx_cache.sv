@@ -45,6 +45,7 @@ module ctx_cache #(
   input  logic                              pf_valid_i,
   input  logic [IdxW-1:0]                   pf_idx_i,
   output logic                              pf_done_o,      // taken up, or not needed
+  output logic                              pf_hit_o,       // a look-up would be answered at once
   // owner
   input  logic                              own_valid_i,
   output logic                              own_ready_o,
@@ -248,6 +249,7 @@ module ctx_cache #(
   assign can = |able && fill_room && !blocked && !fill_done && !own_write;
   assign alloc = lookup && !answer_zero && !found && can;
   assign pf_done_o = is_pf && (answer_zero || found || can);
+  assign pf_hit_o = is_pf && (answer_zero || hit);
   assign wb_push = alloc && lines[victim].valid && lines[victim].dirty;
   assign way = found ? hit_way : victim;
 
@@ -409,7 +411,7 @@ module ctx_cache #(
 
   always_ff @(posedge clk_i) begin
     ev_hit_o <= rst_ni && go && !from_wait && !none && hit;
-    ev_miss_o <= rst_ni && go && alloc;
+    ev_miss_o <= rst_ni && alloc;
     ev_evict_o <= rst_ni && alloc && lines[victim].valid;
     ev_writeback_o <= rst_ni && wb_push;
     ev_stall_o <= rst_ni && |wait_q;

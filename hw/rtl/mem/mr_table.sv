@@ -117,7 +117,7 @@ module mr_table
               .NumPorts(NumPorts)) u_cache (
     .clk_i, .rst_ni, .mem_on_i(mem_i.on), .mem_base_i(mem_i.base), .mem_log_num_i(mem_i.log_num),
     .req_valid_i, .req_ready_o, .req_idx_i, .rsp_valid_o, .rsp_o(rsp),
-    .pf_valid_i(pf_valid), .pf_idx_i(pf_idx), .pf_done_o(),
+    .pf_valid_i(pf_valid), .pf_idx_i(pf_idx), .pf_done_o(), .pf_hit_o(),
     .own_valid_i(own_valid), .own_ready_o(own_ready), .own_idx_i(own_idx), .own_pin_i(own_pin), .own_done_o(own_done),
     .own_ok_o(own_ok), .own_we_i(own_we), .own_we_ready_o(own_we_ready), .own_we_pin_i(own_we_pin), .own_entry_i(own_entry),
     .own_release_i(own_release),

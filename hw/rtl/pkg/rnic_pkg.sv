@@ -16,13 +16,15 @@ package rnic_pkg;
   localparam int unsigned LogMaxMr = 24;         // all that a key can name; host memory is the limit
   localparam int unsigned MrLogSets = 8;         // of the cache of memory regions
   localparam int unsigned MrLogWays = 2;
-  localparam int unsigned NumSrq = 64;
+  localparam int unsigned SrqIdxW = 16;          // SRQNs are below 2^SrqIdxW; host memory is the limit
+  localparam int unsigned SrqLogSets = 4;        // of the cache of SRQs
+  localparam int unsigned SrqLogWays = 2;
+  localparam int unsigned SrqLogPlaces = 6;      // SRQs with WQEs on chip
   localparam int unsigned NumEq = 32;
   localparam int unsigned NumVec = 4;            // interrupt vectors
   localparam int unsigned QpIdxW = $clog2(NumQp);
   localparam int unsigned QpLogWays = 2;         // of the QP cache; at least 2: a received packet waits for a slot beside the pin of a command
   localparam int unsigned QpnW = 16;             // QPNs are below 2^QpnW
-  localparam int unsigned SrqIdxW = $clog2(NumSrq);
   localparam int unsigned EqIdxW = $clog2(NumEq);
   localparam int unsigned VecW = $clog2(NumVec);
   localparam logic [7:0] NoEq = 8'hff;           // EQN of a CQ without events
@@ -66,7 +68,9 @@ package rnic_pkg;
     RdIdAtomic = 4'd4,
     RdIdMr = 4'd5,
     RdIdQp = 4'd6,
-    RdIdCq = 4'd7
+    RdIdCq = 4'd7,
+    RdIdSrq = 4'd8,
+    RdIdSrqWqe = 4'd9
   } rd_id_e;
   typedef enum logic [AxiIdW-1:0] {
     WrIdPayload = 4'd0,
@@ -76,10 +80,11 @@ package rnic_pkg;
     WrIdAtomic = 4'd4,
     WrIdMr = 4'd5,
     WrIdQp = 4'd6,
-    WrIdCq = 4'd7
+    WrIdCq = 4'd7,
+    WrIdSrq = 4'd8
   } wr_id_e;
-  localparam int unsigned NumRdClients = 8;
-  localparam int unsigned NumWrClients = 8;
+  localparam int unsigned NumRdClients = 10;
+  localparam int unsigned NumWrClients = 9;
 
   typedef logic [3:0] db_page_t;  // doorbell page
 
@@ -205,7 +210,7 @@ package rnic_pkg;
     // kept for query and for the transport
     psn_t         sq_psn;
     psn_t         rq_psn;
-    logic [63:0]  rq_addr;
+    logic [63:0]  rq_addr;    // with has_srq: PD of the SRQ
     logic [3:0]   log_rq_size;
     logic [4:0]   timeout;
     logic [2:0]   retry_cnt;
@@ -464,7 +469,6 @@ package rnic_pkg;
   typedef struct packed {
     rq_status_e          status;
     wqe_idx_t            index;    // of an SRQ: the WQE's tag
-    logic [23:0]         pd;       // of an SRQ
     logic [2:0]          num_sge;
     rq_sge_t [MaxSge-1:0] sge;
   } rq_rsp_t;
@@ -483,6 +487,16 @@ package rnic_pkg;
     logic [2:0]  num_sge;
     rq_sge_t [MaxSge-1:0] sge;
   } rq_entry_t;
+  // A WQE of an SRQ is known by its tag, because its place in the ring may be posted again before it is done.
+  localparam logic [15:0] NoTag = 16'hffff;  // of a WQE that is malformed or could not be read
+  typedef struct packed {
+    wqe_idx_t    tag;
+    rq_entry_t   e;
+  } srq_entry_t;
+  typedef struct packed {       // srq_cache -> rq_cache
+    rq_status_e  status;        // RqOk (also of a bad one) or RqNone
+    srq_entry_t  wqe;
+  } srq_rsp_t;
   // a receive WQE that was flushed
   typedef struct packed {
     logic        credits;       // no WQE: one was posted to a QP whose peer knows of none
@@ -768,6 +782,7 @@ package rnic_pkg;
   } srq_attr_t;
   typedef struct packed {
     logic        exists;
+    logic        dead;        // host memory refused its context: no message gets a WQE of it
     srq_attr_t   attr;
     logic [15:0] limit;       // 0: not armed
     wqe_idx_t    pi;

@@ -1,11 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Receive queues of QPs and shared receive queues (SRQ): doorbells, prefetch of receive WQEs, the WQE for a message,
-// flush in ERR, SRQ limit.
+// Receive queues of QPs: doorbells, prefetch of receive WQEs, the WQE for a message, flush in ERR. Shared receive queues
+// (SRQ): the WQE that a QP holds; all else is srq_cache's.
 //
-// Up to 16 WQEs per QP and per SRQ are held on chip, which at 40 million messages per second hides 400 ns of host memory on one
-// QP: after a doorbell, and when there is room for 4 more, they are read from the ring
-// (one AXI burst of at most 4 WQEs inside one 4 KiB page; 16 bursts outstanding). The responder
+// Up to 16 WQEs per QP are held on chip, which at 40 million messages per second hides 400 ns of host memory on one
+// QP: after a doorbell, and when there is room for 4 more, they are read from the ring (rq_reads). The responder
 // asks by rq_req: `start` takes the next WQE; without `last` it stays open, so that later requests without
 // `start` get it again until `last` closes it. `start` while a WQE is open (the message that it was taken for was given up:
 // UC) gives that WQE again. A request is answered in the cycle after it was taken if the WQE is
@@ -16,13 +15,12 @@
 // 10.3.1, 10.8.2.3). Doorbells in ERR
 // are taken and flushed. Nothing is read for a QP in RESET or NONE; QpStateReset empties the queue.
 //
-// Queues are numbered: QP i has queue i, SRQ n queue NumQp + n. A QP with has_srq has no queue of its own: a request with
-// start takes the next WQE of the SRQ, and one without last moves it into the QP's own place, so that other QPs go on
+// A QP with has_srq has no queue of its own: a request with start takes the next WQE of the SRQ (srq_*: a question to srq_cache, whose
+// answer comes in the next cycle or when host memory has given what it needs), and one without last moves it into the QP's own place, so that other QPs go on
 // with the WQEs behind it. It is known by its tag (wqe.imm, bits 15:0) from then on, because its ring slot
 // may be posted again before it is done. A malformed WQE, whose tag is not to be trusted, has the tag 0xffff.
 // In ERR such a QP flushes only the WQE that it holds, and then says last WQE reached (IBTA 10.9.3, 11.6.3.4); the SRQ
-// is not touched. When fewer than `limit` WQEs are left, or are there when the limit is set, lim_* tells it once
-// and the limit is off (IBTA 10.2.9.3).
+// is not touched. What happens to a QP that waits for a WQE of its SRQ happens after that.
 //
 // Flow control (IBTA 9.7.7.2): cr_* tells the responder how many receive WQEs the peer may count on, behind the messages that
 // are completed: those posted and not taken, and the open one. When it tells the peer (cr_tell_i) that there are none, the next
@@ -46,9 +44,7 @@ module rq_cache
   // doorbells
   input  logic             db_valid_i,
   output logic             db_ready_o,
-  input  logic             db_srq_i,        // of an SRQ
   input  qp_idx_t          db_qp_i,
-  input  logic [23:0]      db_srqn_i,
   input  logic [15:0]      db_pi_i,
   // QPs that went to ERR
   input  logic             err_valid_i,
@@ -77,6 +73,12 @@ module rq_cache
   input  rq_req_t          rq_req_i,
   output logic             rq_rsp_valid_o,
   output rq_rsp_t          rq_rsp_o,
+  // WQEs of SRQs; the answer stays until the next request
+  output logic             srq_req_valid_o,
+  input  logic             srq_req_ready_i,
+  output srq_idx_t         srq_req_srqn_o,
+  input  logic             srq_rsp_valid_i,
+  input  srq_rsp_t         srq_rsp_i,
   // credits of a QP with a queue of its own; cr_tell_i: the peer is told
   input  qp_idx_t          cr_qp_i,
   input  logic             cr_tell_i,
@@ -105,19 +107,6 @@ module rq_cache
   input  logic [3:0]       ctx_at_i,
   input  rq_entry_t        ctx_entry_i,
   output rq_entry_t        ctx_entry_o,
-  // SRQ commands, answered one cycle after they were taken, with what was there before
-  input  logic             srq_cmd_valid_i,
-  output logic             srq_cmd_ready_o,
-  input  srq_cmd_e         srq_cmd_op_i,
-  input  srq_idx_t         srq_cmd_idx_i,
-  input  srq_attr_t        srq_cmd_attr_i,
-  input  logic [15:0]      srq_cmd_limit_i,
-  output logic             srq_cmd_rsp_valid_o,
-  output srq_ctx_t         srq_cmd_rsp_o,
-  // SRQs that fell below their limit
-  output logic             lim_valid_o,
-  input  logic             lim_ready_i,
-  output srq_idx_t         lim_srqn_o,
   input  logic             drain_i,
   output logic             drain_done_o,
   output logic [2:0]       ev_wqe_o,        // WQEs asked for this cycle
@@ -126,60 +115,36 @@ module rq_cache
   output logic             idle_o
 );
 
-  localparam int unsigned LogStore = 4;               // WQEs held per QP and per SRQ
+  localparam int unsigned LogStore = 4;               // WQEs held per QP
   localparam int unsigned MaxBurst = 4;               // WQEs of a read
-  localparam int unsigned RqIdxW = QpIdxW + 1;        // queue number
-  localparam int unsigned NumRq = 1 << RqIdxW;
   localparam int unsigned NumTickets = 16;
-  localparam int unsigned LogBytes = $clog2(DataW / 8);
-  localparam int unsigned AsmW = 768;                 // header and 4 SGEs of a WQE
-  localparam int unsigned AsmWords = (AsmW + DataW - 1) / DataW;
-  localparam int unsigned WordW = $clog2(1024 / DataW);
-
-  typedef logic [RqIdxW-1:0] rq_idx_t;
-  function automatic rq_idx_t srq_queue(input srq_idx_t srqn);
-    return {1'b1, QpIdxW'(srqn)};
-  endfunction
-  typedef struct packed {
-    wqe_idx_t tag;
-    rq_entry_t e;
-  } srq_entry_t;
-  typedef struct packed {
-    rq_idx_t    rq;
-    wqe_idx_t   first;
-    logic [2:0] count;
-    logic       stride128;
-  } ticket_t;
 
   // ---- indices per queue: ci <= have <= fetch <= pi, but in ERR, where ci runs ahead ---------------
   // A QP with an SRQ uses ci only: behind the tag of the WQE it holds.
-  wqe_idx_t pi_mem[NumRq];      // posted
-  wqe_idx_t fetch_mem[NumRq];   // asked for
-  wqe_idx_t have_mem[NumRq];    // arrived
-  wqe_idx_t ci_mem[NumRq];      // taken or flushed
+  wqe_idx_t pi_mem[NumQp];      // posted
+  wqe_idx_t fetch_mem[NumQp];   // asked for
+  wqe_idx_t have_mem[NumQp];    // arrived
+  wqe_idx_t ci_mem[NumQp];      // taken or flushed
   logic [NumQp-1:0] open_q;     // WQE ci-1 belongs to a message under way
   logic [NumQp-1:0] failed_q;   // seen in ERR: WQEs are only flushed
   logic [NumQp-1:0] told_q;     // last WQE reached was told
   logic [NumQp-1:0] none_q;     // the peer was told that there are no credits
-  logic [NumRq-1:0] queued_q;   // in the rotation
+  logic [NumQp-1:0] queued_q;   // in the rotation
 
   typedef enum logic [3:0] {
-    OpNone, OpFill, OpInit, OpSrq, OpTake, OpHold, OpErr, OpCtx, OpDoorbell, OpVisit
+    OpNone, OpFill, OpInit, OpTake, OpHold, OpErr, OpCtx, OpDoorbell, OpVisit
   } op_e;
   op_e      op;
-  rq_idx_t  op_rq;
-  qp_idx_t  op_qp;              // of a QP's queue, or the one that takes a WQE
+  qp_idx_t  op_qp;
   wqe_idx_t op_pi, op_fetch, op_have, op_ci;
   logic     op_open, op_queued, op_failed, push, load;
 
   // ---- administration; after reset every QP is cleared ----------------------------------------------
-  logic [RqIdxW:0] sweep_q;
-  logic swept, init, srq_make, clear;
-  assign swept = sweep_q[RqIdxW];
+  logic [QpIdxW:0] sweep_q;
+  logic swept, init;
+  assign swept = sweep_q[QpIdxW];
   assign adm_ready_o = op == OpInit && swept;
   assign init = op == OpInit && (!swept || adm_init_i);
-  assign srq_make = op == OpSrq && srq_cmd_op_i == SrqCmdCreate;
-  assign clear = init || srq_make;
   always_ff @(posedge clk_i) begin
     if (!rst_ni) begin
       sweep_q <= '0;
@@ -191,86 +156,27 @@ module rq_cache
     if (adm_ready_o) adm_rsp_o <= init ? '0 : '{open: op_open, pi: op_pi, ci: op_ci};
   end
 
-  // ---- shared receive queues ----------------------------------------------------------------------------
-  logic [NumSrq-1:0] srq_exists_q;
-  srq_attr_t srq_mem[NumSrq];
-  logic [15:0] lim_mem[NumSrq];
-  srq_idx_t srqn;                 // of the operation
-  assign srq_cmd_ready_o = op == OpSrq;
-  assign srqn = op_rq[SrqIdxW-1:0];
-
-  // ---- answers of host memory -------------------------------------------------------------------------
-  ticket_t tkt, head;
-  logic tkt_valid, tkt_ready, head_valid, head_pop;
+  // ---- WQEs that come ----------------------------------------------------------------------------------
+  logic fill_valid, rd_done, rd_ready, reads_idle;
+  qp_idx_t fill_qp, rd_done_qp;
+  logic [LogStore-1:0] fill_at;
+  // verilator lint_off UNUSEDSIGNAL
+  srq_entry_t fill;             // tags are those of SRQs
+  // verilator lint_on UNUSEDSIGNAL
   logic [$clog2(NumTickets):0] tkt_level;
 
-  rnic_fifo #(.Width($bits(ticket_t)), .Depth(NumTickets)) u_tickets (
-    .clk_i, .rst_ni,
-    .in_valid_i(tkt_valid), .in_ready_o(tkt_ready), .in_data_i(tkt),
-    .out_valid_o(head_valid), .out_ready_i(head_pop), .out_data_o(head), .level_o(tkt_level)
-  );
-
-  logic [WordW-1:0] word_q, word_last;
-  logic [1:0] pos_q;                // WQE in the ticket
-  logic wqe_last, err_q, burst_err_q;
-  logic [AsmWords*DataW-1:0] asm_q;
-  logic fill_q, fill_err_q, fill_stride128_q;
-  rq_idx_t fill_rq_q;
-  wqe_idx_t fill_idx_q;
-
-  assign word_last = head.stride128 ? WordW'(1024 / DataW - 1) : WordW'(512 / DataW - 1);
-  assign wqe_last = r_valid_i && word_q == word_last;
-  assign head_pop = wqe_last && 3'(pos_q) + 3'd1 == head.count;
-
-  always_ff @(posedge clk_i) begin
-    if (!rst_ni) begin
-      word_q <= '0;
-      pos_q <= '0;
-      fill_q <= 1'b0;
-      burst_err_q <= 1'b0;
-      ev_axi_err_o <= 1'b0;
-    end else begin
-      fill_q <= wqe_last;
-      ev_axi_err_o <= r_valid_i && r_last_i && (r_err_i || burst_err_q);
-      if (r_valid_i) begin
-        word_q <= wqe_last ? '0 : word_q + 1'b1;
-        burst_err_q <= !r_last_i && (r_err_i || burst_err_q);
-      end
-      if (wqe_last) pos_q <= head_pop ? '0 : pos_q + 1'b1;
-    end
-    if (r_valid_i) begin
-      err_q <= r_err_i || (word_q != '0 && err_q);
-      if (32'(word_q) < AsmWords) asm_q[32'(word_q)*DataW+:DataW] <= r_data_i;
-    end
-    if (wqe_last) begin
-      fill_rq_q <= head.rq;
-      fill_idx_q <= head.first + 16'(pos_q);
-      fill_stride128_q <= head.stride128;
-      fill_err_q <= r_err_i || (word_q != '0 && err_q);
-    end
-  end
-
   // ---- store --------------------------------------------------------------------------------------------
-  rq_entry_t fill_entry, store_entry, store_out, store_q;
-  srq_entry_t srq_entry;
-  logic [7:0] fill_num;
+  rq_entry_t store_entry, store_out, store_q;
   logic take_read, ctx_word;
   wqe_idx_t take_idx;
 
-  assign fill_num = asm_q[23:16];
-  assign fill_entry = '{
-    bad: fill_err_q || asm_q[111:96] != fill_idx_q ||
-         fill_num > (fill_stride128_q ? 8'd4 : 8'd2),
-    num_sge: fill_num[2:0],
-    sge: asm_q[256+:512]
-  };
   rnic_ram #(.Width($bits(rq_entry_t)), .Depth(NumQp << LogStore)) u_store (
     .clk_i,
-    .we_i((fill_q && !fill_rq_q[QpIdxW]) || op == OpHold || (ctx_word && ctx_load_i)),
-    .waddr_i(ctx_word ? {ctx_qp_i, ctx_at_i} : fill_q ? {fill_rq_q[QpIdxW-1:0], fill_idx_q[LogStore-1:0]} :
-                      {op_qp, srq_entry.tag[LogStore-1:0]}),
-    .wdata_i(ctx_word ? ctx_entry_i : fill_q ? fill_entry : srq_entry.e),
-    .re_i((take_read && !op_rq[QpIdxW]) || ctx_word), .raddr_i(ctx_word ? {ctx_qp_i, ctx_at_i} : {op_qp, take_idx[LogStore-1:0]}),
+    .we_i(fill_valid || op == OpHold || (ctx_word && ctx_load_i)),
+    .waddr_i(ctx_word ? {ctx_qp_i, ctx_at_i} : fill_valid ? {fill_qp, fill_at} :
+                      {op_qp, srq_rsp_i.wqe.tag[LogStore-1:0]}),
+    .wdata_i(ctx_word ? ctx_entry_i : fill_valid ? fill.e : srq_rsp_i.wqe.e),
+    .re_i(take_read || ctx_word), .raddr_i(ctx_word ? {ctx_qp_i, ctx_at_i} : {op_qp, take_idx[LogStore-1:0]}),
     .rdata_o(store_out)
   );
   // an answer stays while a context is read
@@ -281,125 +187,76 @@ module rq_cache
     if (take_read || ctx_word) store_live_q <= !ctx_word;
     if (store_live_q) store_q <= store_out;
   end
-  rnic_ram #(.Width($bits(srq_entry_t)), .Depth(NumSrq << LogStore)) u_srq_store (
-    .clk_i,
-    .we_i(fill_q && fill_rq_q[QpIdxW]),
-    .waddr_i({fill_rq_q[SrqIdxW-1:0], fill_idx_q[LogStore-1:0]}),
-    .wdata_i({fill_entry.bad ? 16'hffff : asm_q[47:32], fill_entry}),
-    .re_i(take_read && op_rq[QpIdxW]), .raddr_i({srqn, take_idx[LogStore-1:0]}),
-    .rdata_o(srq_entry)
-  );
-
   // ---- requests -------------------------------------------------------------------------------------------
-  typedef enum logic [1:0] {TakeIdle, TakeTry, TakeWait, TakeHold} take_state_e;
+  typedef enum logic [2:0] {TakeIdle, TakeTry, TakeWait, TakeSrq, TakeHold} take_state_e;
   take_state_e take_state_q;
   rq_req_t req_q, req;
   wqe_idx_t rsp_idx_q;
-  rq_status_e rsp_status_q;
-  logic rsp_srq_q;                // the answer comes from an SRQ's store
-  logic [23:0] rsp_pd_q;
-  rq_idx_t take_rq;
+  rq_status_e rsp_status, rsp_status_q;
+  logic rsp_srq_q;                // the answer is srq_cache's
+  logic rsp_valid_q;
   rq_entry_t rsp_entry;
-  logic take_new, take_here, take_none, take_gone, take_done, take_hold, kick;
+  logic take_new, take_here, take_none, take_gone, take_srq, take_done, srq_held, kick;
 
   assign rq_req_ready_o = take_state_q == TakeIdle && swept;
   assign req = take_state_q == TakeIdle ? rq_req_i : req_q;
-  assign take_rq = req.has_srq && req.start && !open_q[req.qp] ? srq_queue(req.srqn) : {1'b0, req.qp};
   assign take_new = req.start && !op_open;
   assign take_idx = take_new ? op_ci : op_ci - 16'd1;
   assign take_read = op == OpTake;
   assign take_gone = op_failed || (!req.start && !op_open);
-  assign take_none = !take_gone && take_new && op_pi == op_ci;
+  assign take_srq = !take_gone && req.has_srq && take_new;
+  assign take_none = !take_gone && !req.has_srq && take_new && op_pi == op_ci;
   // a WQE of an SRQ that the QP holds is here; an open one of its own may have to be read again
-  assign take_here = !take_gone && ((req.has_srq && !take_new) || signed'(op_have - take_idx) > 0);
+  assign take_here = !take_gone && !take_srq && (req.has_srq || signed'(op_have - take_idx) > 0);
   assign take_done = op == OpTake && (take_here || take_none || take_gone);
+  assign srq_req_valid_o = op == OpTake && take_srq;
+  assign srq_req_srqn_o = req.srqn;
   // a WQE of an SRQ that stays open moves to the QP
-  assign take_hold = take_done && take_here && op_rq[QpIdxW] && !req.last;
+  assign srq_held = take_state_q == TakeSrq && srq_rsp_valid_i && srq_rsp_i.status == RqOk && !req_q.last;
+  assign rq_rsp_valid_o = rsp_valid_q || (take_state_q == TakeSrq && srq_rsp_valid_i && !srq_held);
+  assign rsp_status = rsp_srq_q ? srq_rsp_i.status : rsp_status_q;
   always_comb begin
-    rsp_entry = rsp_srq_q ? srq_entry.e : store_entry;
-    rq_rsp_o.status = rsp_status_q;
-    if (rsp_status_q == RqOk && rsp_entry.bad) rq_rsp_o.status = RqBad;
-    rq_rsp_o.index = rsp_srq_q ? srq_entry.tag : rsp_idx_q;
-    rq_rsp_o.pd = rsp_pd_q;
+    rsp_entry = rsp_srq_q ? srq_rsp_i.wqe.e : store_entry;
+    rq_rsp_o.status = rsp_status;
+    if (rsp_status == RqOk && rsp_entry.bad) rq_rsp_o.status = RqBad;
+    rq_rsp_o.index = rsp_srq_q ? srq_rsp_i.wqe.tag : rsp_idx_q;
     rq_rsp_o.num_sge = rsp_entry.num_sge;
     rq_rsp_o.sge = rsp_entry.sge;
-  end
-
-  // ---- commands and limits of SRQs -----------------------------------------------------------------------
-  logic [NumSrq-1:0] lim_pend_q;
-  logic lim_hit, lim_push, lim_pop, lim_full_n;
-  logic [SrqIdxW:0] lim_level;
-  logic [15:0] lim, left;
-  assign lim = op == OpSrq ? srq_cmd_limit_i : lim_mem[srqn];
-  assign left = (srq_make ? 16'd0 : op_pi - op_ci) - 16'(op == OpTake);
-  assign lim_hit = ((op == OpTake && take_done && op_rq[QpIdxW] && take_here) ||
-                    (op == OpSrq && srq_cmd_op_i inside {SrqCmdCreate, SrqCmdLimit})) && left < lim;
-  assign lim_push = lim_hit && !lim_pend_q[srqn];
-  assign lim_pop = lim_valid_o && lim_ready_i;
-
-  rnic_fifo #(.Width(SrqIdxW), .Depth(NumSrq)) u_limit (
-    .clk_i, .rst_ni,
-    .in_valid_i(lim_push), .in_ready_o(lim_full_n), .in_data_i(srqn),
-    .out_valid_o(lim_valid_o), .out_ready_i(lim_ready_i), .out_data_o(lim_srqn_o),
-    .level_o(lim_level)
-  );
-
-  always_ff @(posedge clk_i) begin
-    if (!rst_ni) begin
-      srq_exists_q <= '0;
-      lim_pend_q <= '0;
-      srq_cmd_rsp_valid_o <= 1'b0;
-    end else begin
-      srq_cmd_rsp_valid_o <= srq_cmd_ready_o;
-      if (op == OpSrq && srq_cmd_op_i inside {SrqCmdCreate, SrqCmdDestroy})
-        srq_exists_q[srqn] <= srq_make;
-      if (lim_pop) lim_pend_q[lim_srqn_o] <= 1'b0;
-      if (lim_push) lim_pend_q[srqn] <= 1'b1;
-    end
-    if (srq_make) srq_mem[srqn] <= srq_cmd_attr_i;
-    if (lim_hit || srq_make || (op == OpSrq && srq_cmd_op_i == SrqCmdLimit))
-      lim_mem[srqn] <= lim_hit ? '0 : srq_cmd_limit_i;
-    if (op == OpSrq) begin
-      srq_cmd_rsp_o <= '{exists: srq_exists_q[srqn], attr: srq_mem[srqn], limit: lim_mem[srqn],
-                         pi: op_pi, ci: op_ci};
-    end
   end
 
   // ---- doorbells and visits, one after the other -----------------------------------------------------------
   typedef enum logic [1:0] {VisIdle, VisRequest, VisAnswer, VisApply} vis_state_e;
   vis_state_e vis_state_q;
   logic vis_db_q;                 // a doorbell, else a QP of the rotation
-  rq_idx_t vis_rq_q;
+  qp_idx_t vis_qp_q;
   wqe_idx_t vis_pi_q;
   qp_state_e att_state_q;
   logic att_stride128_q;
-  logic [63:0] att_base_q;
+  logic [63:6] att_base_q;
   logic [3:0] att_log_q;
   cq_idx_t att_cqn_q;
   logic att_srq_q;                // a QP that has an SRQ
-  logic rot_valid, rot_pop, rot_ready, vis_done, att_ok;
-  rq_idx_t rot_rq, vis_rq;
-  logic [RqIdxW:0] rot_level;
-  srq_attr_t vis_srq;
+  logic rot_valid, rot_pop, vis_done, att_ok;
+  qp_idx_t rot_qp, vis_qp;
 
-  rnic_fifo #(.Width(RqIdxW), .Depth(NumRq)) u_rotation (
+  // verilator lint_off PINCONNECTEMPTY
+  // it holds a QP at most once: never full when one is pushed
+  rnic_fifo #(.Width(QpIdxW), .Depth(NumQp)) u_rotation (
     .clk_i, .rst_ni,
-    .in_valid_i(push), .in_ready_o(rot_ready), .in_data_i(op_rq),
-    .out_valid_o(rot_valid), .out_ready_i(rot_pop), .out_data_o(rot_rq), .level_o(rot_level)
+    .in_valid_i(push), .in_ready_o(), .in_data_i(op_qp),
+    .out_valid_o(rot_valid), .out_ready_i(rot_pop), .out_data_o(rot_qp), .level_o()
   );
+  // verilator lint_on PINCONNECTEMPTY
 
   // doorbells and the rotation in turn
-  logic last_db_q, take_db, db_in_range;
-  assign db_in_range = !db_srq_i || db_srqn_i < 24'(NumSrq);
-  assign vis_rq = !take_db ? rot_rq : db_srq_i ? srq_queue(db_srqn_i[SrqIdxW-1:0]) : {1'b0, db_qp_i};
-  assign vis_srq = srq_mem[vis_rq[SrqIdxW-1:0]];
+  logic last_db_q, take_db, vis_ask;
+  assign vis_qp = take_db ? db_qp_i : rot_qp;
   assign take_db = db_valid_i && swept && (!rot_valid || !last_db_q);
   assign db_ready_o = vis_state_q == VisIdle && take_db;
   assign rot_pop = vis_state_q == VisIdle && !take_db && rot_valid;
-  logic vis_ask;
-  assign vis_ask = (rot_pop || (db_ready_o && db_in_range)) && !vis_rq[QpIdxW];
+  assign vis_ask = rot_pop || db_ready_o;
   assign qp_req_valid_o = vis_ask || vis_state_q == VisRequest;
-  assign qp_req_idx_o = vis_ask ? vis_rq[QpIdxW-1:0] : vis_rq_q[QpIdxW-1:0];
+  assign qp_req_idx_o = vis_ask ? vis_qp : vis_qp_q;
   assign att_ok = att_state_q inside {QpInit, QpRtr, QpRts, QpSqd};
 
   // doorbell
@@ -411,38 +268,27 @@ module rq_cache
                  db_new_span <= (16'd1 << att_log_q);
 
   // read
-  function automatic logic [2:0] sat4(input logic [15:0] v);
-    return v >= 16'd4 ? 3'd4 : v[2:0];
-  endfunction
-  function automatic logic [2:0] min3(input logic [2:0] a, input logic [2:0] b);
-    return a < b ? a : b;
-  endfunction
-  wqe_idx_t avail, room, to_end;
-  logic [14:0] slot;
-  logic [5:0] page_slot, page_left64;
-  logic [4:0] page_left128;
+  wqe_idx_t avail, room;
   logic [2:0] count;
-  logic fetch, flush, flush_wqe, vis_again, credits;
-  logic ar_valid_q, ar_free, read_free;
-
+  logic fetch, read, flush, flush_wqe, vis_again, credits;
   assign avail = op_pi - op_fetch;
   // the open WQE keeps its place
-  assign room = op_ci + (op_rq[QpIdxW] ? 16'(1 << LogStore) : 16'(1 << LogStore) - 16'(op_open)) -
-                op_fetch;
-  assign slot = op_fetch[14:0] & 15'((16'd1 << att_log_q) - 16'd1);
-  assign to_end = (16'd1 << att_log_q) - 16'(slot);
-  assign page_slot = att_stride128_q ? {1'b0, att_base_q[11:7] + slot[4:0]} :
-                                       att_base_q[11:6] + slot[5:0];
-  assign page_left64 = 6'd63 - page_slot;
-  assign page_left128 = 5'd31 - page_slot[4:0];
-  assign count = min3(min3(sat4(avail), sat4(room)),
-                      min3(sat4(to_end),
-                           sat4(16'd1 + (att_stride128_q ? 16'(page_left128) : 16'(page_left64)))));
+  assign room = op_ci + 16'(1 << LogStore) - 16'(op_open) - op_fetch;
+  assign read = op == OpVisit && fetch && rd_ready;
+  assign ev_wqe_o = read ? count : 3'd0;
+  rq_reads #(.DataW(DataW), .IdW(QpIdxW), .NumTickets(NumTickets)) u_reads (
+    .clk_i, .rst_ni,
+    .ask_valid_i(op == OpVisit && fetch), .ask_ready_o(rd_ready), .ask_id_i(vis_qp_q), .ask_base_i(att_base_q), .ask_log_size_i(att_log_q),
+    .ask_stride128_i(att_stride128_q), .ask_next_i(op_fetch), .ask_avail_i(avail), .ask_room_i(room), .ask_count_o(count),
+    .ar_valid_o, .ar_ready_i, .ar_addr_o, .ar_len_o, .r_valid_i, .r_data_i, .r_last_i, .r_err_i,
+    .fill_valid_o(fill_valid), .fill_id_o(fill_qp), .fill_at_o(fill_at), .fill_o(fill),
+    .done_o(rd_done), .done_id_o(rd_done_qp), .level_o(tkt_level), .ev_axi_err_o, .idle_o(reads_idle)
+  );
+
   assign fetch = att_ok && count != 3'd0;
   assign flush_wqe = op_open || (!att_srq_q && op_pi != op_ci);
   assign flush = att_state_q == QpErr && (flush_wqe || (att_srq_q && !told_q[op_qp]));
-  assign credits = att_ok && !op_rq[QpIdxW] && none_q[op_qp] && (op_open || op_pi != op_ci);
-  assign ar_free = !ar_valid_q || ar_ready_i;
+  assign credits = att_ok && none_q[op_qp] && (op_open || op_pi != op_ci);
 
   logic flush_v_q, flush_free;
   rq_flush_t flush_q;
@@ -451,65 +297,41 @@ module rq_cache
   assign flush_o = flush_q;
   // look again: more to read than one burst, more to flush than one WQE, no room for the report,
   // or the reads outstanding leave no place: nobody waits behind this queue meanwhile
-  assign vis_again = (fetch && (!read_free || (avail != 16'(count) && room != 16'(count)))) || flush || (credits && !flush_free);
-
-  assign read_free = ar_free && tkt_ready;
-  assign tkt_valid = op == OpVisit && fetch && read_free;
-  assign tkt = '{rq: vis_rq_q, first: op_fetch, count: count, stride128: att_stride128_q};
-  assign ev_wqe_o = tkt_valid ? count : 3'd0;
-  assign ar_valid_o = ar_valid_q;
-
-  always_ff @(posedge clk_i) begin
-    if (!rst_ni) begin
-      ar_valid_q <= 1'b0;
-    end else begin
-      if (ar_ready_i) ar_valid_q <= 1'b0;
-      if (tkt_valid) ar_valid_q <= 1'b1;
-    end
-    if (tkt_valid) begin
-      ar_addr_o <= att_stride128_q ? {att_base_q[63:7], 7'd0} + {42'd0, slot, 7'd0} :
-                                     {att_base_q[63:6], 6'd0} + {43'd0, slot, 6'd0};
-      ar_len_o <= 8'((32'(count) << (att_stride128_q ? 7 : 6)) >> LogBytes) - 8'd1;
-    end
-  end
+  assign vis_again = (fetch && (!rd_ready || (avail != 16'(count) && room != 16'(count)))) || flush || (credits && !flush_free);
 
   // ---- one operation per cycle ------------------------------------------------------------------------------
   always_comb begin
     op = OpNone;
-    op_rq = vis_rq_q;
-    if (fill_q) begin
+    op_qp = vis_qp_q;
+    if (fill_valid) begin
       op = OpFill;
-      op_rq = fill_rq_q;
+      op_qp = fill_qp;
     end else if (!swept || adm_valid_i) begin
       op = OpInit;
-      op_rq = swept ? {1'b0, adm_qp_i} : sweep_q[RqIdxW-1:0];
-    end else if (srq_cmd_valid_i) begin
-      op = OpSrq;
-      op_rq = srq_queue(srq_cmd_idx_i);
+      op_qp = swept ? adm_qp_i : sweep_q[QpIdxW-1:0];
     end else if (take_state_q == TakeTry || (take_state_q == TakeIdle && rq_req_valid_i)) begin
       op = OpTake;
-      op_rq = take_rq;
-    end else if (take_state_q == TakeHold) begin
+      op_qp = req.qp;
+    end else if (take_state_q == TakeHold || srq_held) begin
       op = OpHold;
-      op_rq = {1'b0, req_q.qp};
+      op_qp = req_q.qp;
     end else if (err_valid_i) begin
       op = OpErr;
-      op_rq = {1'b0, err_idx_i};
+      op_qp = err_idx_i;
     end else if (ctx_valid_i) begin
       op = OpCtx;
-      op_rq = {1'b0, ctx_qp_i};
-    end else if (vis_state_q == VisApply) begin
+      op_qp = ctx_qp_i;
+    end else if (vis_state_q == VisApply && !(take_state_q == TakeSrq && req_q.qp == vis_qp_q)) begin
       if (vis_db_q) op = OpDoorbell;
       else op = OpVisit;
     end
   end
-  assign op_qp = op == OpTake ? req.qp : op_rq[QpIdxW-1:0];
-  assign op_pi = pi_mem[op_rq];
-  assign op_fetch = fetch_mem[op_rq];
-  assign op_have = have_mem[op_rq];
-  assign op_ci = ci_mem[op_rq];
-  assign op_open = open_q[op_qp] && (op == OpTake || !op_rq[QpIdxW]);
-  assign op_queued = queued_q[op_rq];
+  assign op_pi = pi_mem[op_qp];
+  assign op_fetch = fetch_mem[op_qp];
+  assign op_have = have_mem[op_qp];
+  assign op_ci = ci_mem[op_qp];
+  assign op_open = open_q[op_qp];
+  assign op_queued = queued_q[op_qp];
   assign op_failed = failed_q[op_qp];
   assign err_ready_o = op == OpErr;
   assign ctx_ready_o = op == OpCtx;
@@ -520,7 +342,7 @@ module rq_cache
   assign vis_done = op inside {OpDoorbell, OpVisit};
 
   wqe_idx_t cr_count;
-  assign cr_count = pi_mem[{1'b0, cr_qp_i}] - ci_mem[{1'b0, cr_qp_i}] + 16'(open_q[cr_qp_i]);
+  assign cr_count = pi_mem[cr_qp_i] - ci_mem[cr_qp_i] + 16'(open_q[cr_qp_i]);
   assign cr_code_o = credit_code(cr_count);
 
   wqe_idx_t load_from;   // what was on chip is read again
@@ -531,13 +353,13 @@ module rq_cache
   assign op_low = signed'(op_fetch - op_ci) <= signed'(16'((1 << LogStore) + 1 - MaxBurst));
 
   // what makes a waiting request try again
-  assign kick = op_rq == take_rq && (op == OpFill || (op == OpVisit && !att_ok));
+  assign kick = op_qp == req_q.qp && (op == OpFill || (op == OpVisit && !att_ok));
 
   always_comb begin
     unique case (op)
       OpErr: push = !op_queued;
       // a WQE taken makes room; one that is posted but not here may need a visit
-      OpTake: push = !op_queued && !take_none && !take_gone && (!req.has_srq || op_rq[QpIdxW]) && op_low;
+      OpTake: push = !op_queued && !take_none && !take_gone && !req.has_srq && op_low;
       OpCtx: push = load && !op_queued && !ctx_i.srq && (ctx_i.pi != ctx_i.ci || ctx_i.open);
       OpDoorbell: push = db_ok && !op_queued;
       OpVisit: push = vis_again && !op_queued;
@@ -556,32 +378,32 @@ module rq_cache
       vis_state_q <= VisIdle;
       last_db_q <= 1'b0;
       flush_v_q <= 1'b0;
-      rq_rsp_valid_o <= 1'b0;
+      rsp_valid_q <= 1'b0;
       ev_bad_db_o <= 1'b0;
     end else begin
-      rq_rsp_valid_o <= (take_done && !take_hold) || op == OpHold;
-      ev_bad_db_o <= (op == OpDoorbell && !db_ok) ||
-                     (db_valid_i && db_ready_o && !db_in_range);
+      rsp_valid_q <= take_done || op == OpHold;
+      ev_bad_db_o <= op == OpDoorbell && !db_ok;
       if (flush_ready_i) flush_v_q <= 1'b0;
-      if (rot_pop) queued_q[rot_rq] <= 1'b0;
-      if (push) queued_q[op_rq] <= 1'b1;
+      if (rot_pop) queued_q[rot_qp] <= 1'b0;
+      if (push) queued_q[op_qp] <= 1'b1;
 
       unique case (take_state_q)
         TakeIdle, TakeTry: begin
           if (op == OpTake) begin
-            if (!take_done) take_state_q <= TakeWait;
-            else take_state_q <= take_hold ? TakeHold : TakeIdle;
+            if (take_srq) take_state_q <= srq_req_ready_i ? TakeSrq : TakeTry;
+            else take_state_q <= take_done ? TakeIdle : TakeWait;
           end else if (rq_req_valid_i && rq_req_ready_o) begin
             take_state_q <= TakeTry;
           end
         end
+        TakeSrq: if (srq_rsp_valid_i) take_state_q <= srq_held && op != OpHold ? TakeHold : TakeIdle;
         TakeHold: if (op == OpHold) take_state_q <= TakeIdle;
         default: begin  // TakeWait
           if (kick && op == OpFill) begin
             take_state_q <= TakeTry;
           end else if (kick) begin
             take_state_q <= TakeIdle;
-            rq_rsp_valid_o <= 1'b1;
+            rsp_valid_q <= 1'b1;
           end
         end
       endcase
@@ -590,10 +412,10 @@ module rq_cache
         VisIdle: begin
           if (db_ready_o) begin
             last_db_q <= 1'b1;
-            if (db_in_range) vis_state_q <= vis_rq[QpIdxW] ? VisApply : qp_req_ready_i ? VisAnswer : VisRequest;
+            vis_state_q <= qp_req_ready_i ? VisAnswer : VisRequest;
           end else if (rot_pop) begin
             last_db_q <= 1'b0;
-            vis_state_q <= vis_rq[QpIdxW] ? VisApply : qp_req_ready_i ? VisAnswer : VisRequest;
+            vis_state_q <= qp_req_ready_i ? VisAnswer : VisRequest;
           end
         end
         VisRequest: if (qp_req_ready_i) vis_state_q <= VisAnswer;
@@ -607,12 +429,11 @@ module rq_cache
         told_q[op_qp] <= ctx_i.told;
         none_q[op_qp] <= ctx_i.none;
       end
-      if (init && !op_rq[QpIdxW]) open_q[op_qp] <= 1'b0;
-      if ((init && !op_rq[QpIdxW]) || (op == OpVisit && att_state_q == QpErr)) begin
-        failed_q[op_qp] <= !init;
-      end
-      if (init && !op_rq[QpIdxW]) told_q[op_qp] <= 1'b0;
-      if (take_done && !take_gone && !take_none) open_q[op_qp] <= !req.last;
+      if (init) open_q[op_qp] <= 1'b0;
+      if (init || (op == OpVisit && att_state_q == QpErr)) failed_q[op_qp] <= !init;
+      if (init) told_q[op_qp] <= 1'b0;
+      if (take_done && take_here) open_q[op_qp] <= !req.last;
+      if (op == OpHold) open_q[op_qp] <= 1'b1;
       if (op == OpVisit && flush && flush_free) begin
         open_q[op_qp] <= 1'b0;
         told_q[op_qp] <= !flush_wqe;
@@ -623,31 +444,24 @@ module rq_cache
         flush_v_q <= 1'b1;
       end
       if (cr_tell_i) none_q[cr_qp_i] <= cr_count == '0;
-      if (init && !op_rq[QpIdxW]) none_q[op_qp] <= 1'b0;
+      if (init) none_q[op_qp] <= 1'b0;
     end
 
     if (rq_req_valid_i && rq_req_ready_o) req_q <= rq_req_i;
     if (op == OpTake) begin
       rsp_idx_q <= take_idx;
       rsp_status_q <= take_here ? RqOk : take_none ? RqNone : RqGone;
-      rsp_srq_q <= op_rq[QpIdxW];
-      rsp_pd_q <= srq_mem[req.srqn].pd;
+      rsp_srq_q <= take_srq;
     end
     if (vis_state_q == VisIdle) begin
       vis_db_q <= take_db;
-      vis_rq_q <= vis_rq;
+      vis_qp_q <= vis_qp;
       vis_pi_q <= db_pi_i;
-      // of an SRQ; a QP's are asked for
-      att_state_q <= srq_exists_q[vis_rq[SrqIdxW-1:0]] ? QpRts : QpNone;
-      att_stride128_q <= vis_srq.stride128;
-      att_base_q <= {vis_srq.addr, 6'd0};
-      att_log_q <= vis_srq.log_size;
-      att_srq_q <= 1'b0;
     end
     if (vis_state_q == VisAnswer) begin
       att_state_q <= qp_rsp_i.state;
       att_stride128_q <= qp_rsp_i.rq_stride128;
-      att_base_q <= qp_rsp_i.rq_addr;
+      att_base_q <= qp_rsp_i.rq_addr[63:6];
       att_log_q <= qp_rsp_i.log_rq_size;
       att_cqn_q <= qp_rsp_i.recv_cqn;
       att_srq_q <= qp_rsp_i.has_srq;
@@ -658,23 +472,22 @@ module rq_cache
     end
 
     // indices
-    if (clear || load || (op == OpDoorbell && db_ok)) pi_mem[op_rq] <= clear ? '0 : load ? ctx_i.pi : vis_pi_q;
-    if (clear || load || tkt_valid) fetch_mem[op_rq] <= clear ? '0 : load ? load_from : op_fetch + 16'(count);
-    if (clear || load || op == OpFill) have_mem[op_rq] <= clear ? '0 : load ? load_from : op_have + 16'd1;
-    if (clear || load || op == OpHold || (take_done && take_new && take_here) ||
+    if (init || load || (op == OpDoorbell && db_ok)) pi_mem[op_qp] <= init ? '0 : load ? ctx_i.pi : vis_pi_q;
+    if (init || load || read) fetch_mem[op_qp] <= init ? '0 : load ? load_from : op_fetch + 16'(count);
+    if (init || load || op == OpFill) have_mem[op_qp] <= init ? '0 : load ? load_from : op_have + 16'd1;
+    if (init || load || op == OpHold || (take_done && take_new && take_here) ||
         (op == OpVisit && flush && flush_free && flush_wqe && !op_open)) begin
-      ci_mem[op_rq] <= clear ? '0 : load ? ctx_i.ci : (op == OpHold ? srq_entry.tag : op_ci) + 16'd1;
+      ci_mem[op_qp] <= init ? '0 : load ? ctx_i.ci : (op == OpHold ? srq_rsp_i.wqe.tag : op_ci) + 16'd1;
     end
   end
 
   // ---- what is under way of a QP -------------------------------------------------------------------------------
   logic reads;
-  slot_count #(.Width($clog2(NumTickets) + 1)) u_reads (
-    .clk_i, .rst_ni, .begin_i(tkt_valid && !tkt.rq[QpIdxW]), .begin_qp_i(tkt.rq[QpIdxW-1:0]),
-    .end_i(head_pop && !head.rq[QpIdxW]), .end_qp_i(head.rq[QpIdxW-1:0]), .probe_qp_i, .busy_o(reads)
+  slot_count #(.Width($clog2(NumTickets) + 1)) u_open (
+    .clk_i, .rst_ni, .begin_i(read), .begin_qp_i(vis_qp_q), .end_i(rd_done), .end_qp_i(rd_done_qp), .probe_qp_i, .busy_o(reads)
   );
-  assign busy_o = reads || (fill_q && fill_rq_q == {1'b0, probe_qp_i}) || queued_q[{1'b0, probe_qp_i}] ||
-                  (vis_state_q != VisIdle && vis_rq_q == {1'b0, probe_qp_i}) || (take_state_q != TakeIdle && req_q.qp == probe_qp_i) ||
+  assign busy_o = reads || (fill_valid && fill_qp == probe_qp_i) || queued_q[probe_qp_i] ||
+                  (vis_state_q != VisIdle && vis_qp_q == probe_qp_i) || (take_state_q != TakeIdle && req_q.qp == probe_qp_i) ||
                   (flush_v_q && flush_q.qp == probe_qp_i);
 
   // ---- drain -------------------------------------------------------------------------------------------------
@@ -693,10 +506,10 @@ module rq_cache
         DrainOff: drain_q <= DrainVisit;
         DrainVisit: if (vis_state_q inside {VisIdle, VisRequest}) begin
           drain_q <= DrainTickets;
-          left_q <= tkt_level - ($bits(tkt_level))'(head_pop);
+          left_q <= tkt_level - ($bits(tkt_level))'(rd_done);
         end
         DrainTickets: begin
-          if (head_pop) left_q <= left_q - 1'b1;
+          if (rd_done) left_q <= left_q - 1'b1;
           if (left_q == '0) drain_q <= DrainFill;
         end
         DrainFill: drain_q <= DrainFlush;
@@ -707,12 +520,8 @@ module rq_cache
   end
 
   assign idle_o = swept && vis_state_q == VisIdle && !rot_valid && !db_valid_i && !err_valid_i &&
-                  !head_valid && !fill_q && !flush_v_q && !ar_valid_q && !adm_valid_i &&
-                  !srq_cmd_valid_i && !srq_cmd_rsp_valid_o && !lim_valid_o && take_state_q == TakeIdle && !rq_req_valid_i && !rq_rsp_valid_o &&
+                  reads_idle && !flush_v_q && !adm_valid_i &&
+                  take_state_q == TakeIdle && !rq_req_valid_i && !rq_rsp_valid_o &&
                   !adm_rsp_valid_o;
-
-  // Rotation and limits hold a queue at most once: never full when one is pushed. Unread parts of WQEs and addresses.
-  logic unused;
-  assign unused = ^{rot_ready, rot_level, lim_full_n, lim_level, vis_srq, asm_q, att_base_q[5:0]};
 
 endmodule

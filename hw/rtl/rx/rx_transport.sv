@@ -264,6 +264,7 @@ module rx_transport
     logic        remote_atomic;
     logic [7:0]  max_dest_rd_atomic;
     logic [23:0] pd;
+    logic [23:0] recv_pd;     // of receive WQEs
     logic [23:0] dest_qpn;
     cq_idx_t     recv_cqn;
     logic        has_srq;
@@ -1067,7 +1068,7 @@ module rx_transport
         end
 
         StMrCheck: begin
-          if (!mr_check(mr_q, sge.lkey, q_q.has_srq && !c_p.response ? rq_rsp_i.pd : q_q.pd, '0,
+          if (!mr_check(mr_q, sge.lkey, c_p.response ? q_q.pd : q_q.recv_pd, '0,
                         sge.addr + 64'(off_q), 32'(run_q), MrLocalWrite)) begin
             recv_q <= RecvProt;
             close_q <= 1'b1;
@@ -1297,6 +1298,7 @@ module rx_transport
         remote_atomic: qp_rsp_i.remote_atomic,
         max_dest_rd_atomic: qp_rsp_i.max_dest_rd_atomic,
         pd: qp_rsp_i.pd,
+        recv_pd: qp_rsp_i.has_srq ? qp_rsp_i.rq_addr[23:0] : qp_rsp_i.pd,
         dest_qpn: qp_rsp_i.dest_qpn,
         recv_cqn: qp_rsp_i.recv_cqn,
         has_srq: qp_rsp_i.has_srq,

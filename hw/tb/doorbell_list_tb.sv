@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// cq_doorbells against a model: random doorbells of few and of all CQNs, a taker that stalls or sleeps, peeks in every other cycle, CQs
+// doorbell_list against a model: random doorbells of few and of all CQNs, a taker that stalls or sleeps, peeks in every other cycle, CQs
 // made anew. Each doorbell leaves, by itself or with newer ones of its CQ: the newest index, the arming of all. None waits for
 // the taker. A peek gives the newest index. The width does not matter here.
 
-module cq_doorbells_tb #(
+module doorbell_list_tb #(
   parameter int unsigned DataW = 64
 );
   import rnic_pkg::*;
@@ -18,10 +18,10 @@ module cq_doorbells_tb #(
   logic [NumW-1:0] in_cqn = '0, out_cqn, peek_cqn = '0, clear_cqn = '0;
   logic [23:0] in_ci = '0, out_ci, peek_ci;
   cq_arm_t in_arm = '0, out_arm;
-  cq_doorbells #(.NumW(NumW), .Banks(4)) dut (
-    .clk_i(clk), .rst_ni(rst_n), .ready_o(ready), .in_valid_i(in_valid), .in_ready_o(in_ready), .in_cqn_i(in_cqn), .in_ci_i(in_ci), .in_arm_i(in_arm),
-    .out_valid_o(out_valid), .out_ready_i(out_ready), .out_cqn_o(out_cqn), .out_ci_o(out_ci), .out_arm_o(out_arm),
-    .peek_i(peek), .peek_cqn_i(peek_cqn), .peek_ci_o(peek_ci), .clear_valid_i(clear_valid), .clear_ready_o(clear_ready), .clear_cqn_i(clear_cqn),
+  doorbell_list #(.NumW(NumW), .Banks(4)) dut (
+    .clk_i(clk), .rst_ni(rst_n), .ready_o(ready), .in_valid_i(in_valid), .in_ready_o(in_ready), .in_num_i(in_cqn), .in_idx_i(in_ci), .in_flags_i(in_arm),
+    .out_valid_o(out_valid), .out_ready_i(out_ready), .out_num_o(out_cqn), .out_idx_o(out_ci), .out_flags_o(out_arm),
+    .peek_i(peek), .peek_num_i(peek_cqn), .peek_idx_o(peek_ci), .clear_valid_i(clear_valid), .clear_ready_o(clear_ready), .clear_num_i(clear_cqn),
     .hold_o(hold), .ev_listed_o(listed), .idle_o(idle));
 
   // doorbells that have not left: CQN, index (each another one), arming
