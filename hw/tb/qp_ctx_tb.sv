@@ -576,7 +576,7 @@ module qp_ctx_tb
       for (int i = 0; i < 16; i++) m_wqe[s][i] = rq_entry_t'(rnd());
     end
     // docs/qp-cache.md, "Memory"
-    if (SlotBits != 19686) $fatal(1, "a slot has %0d bits, docs/qp-cache.md and README.md say 19686", SlotBits);
+    if (SlotBits != 19696) $fatal(1, "a slot has %0d bits, docs/qp-cache.md and README.md say 19696", SlotBits);
     repeat (3) @(negedge clk);
     rst_n = 1;
     repeat (5) @(negedge clk);
