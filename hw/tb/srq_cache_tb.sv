@@ -135,7 +135,7 @@ module srq_cache_tb
     r_valid = 0;
     r_data = {(DataW / 32) {$urandom()}};
     ar_ready = go();
-    event_ready = rst_n && go() && !sleep_ev;
+    event_ready = rst_n && go() && !sleep_ev && (!slow_ev || $urandom() % 200 == 0);
     if (rd_beats.size() != 0 && hold_r == 0 && go()) begin
       at = rd_addr[0];
       ring = rd_ring[0];
@@ -156,7 +156,7 @@ module srq_cache_tb
     if (hold_r > 0) hold_r--;
     else if (stall != 0 && $urandom() % 80 == 0) hold_r = int'($urandom() % 100);
   end
-  bit sleep_ev = 0;
+  bit sleep_ev = 0, slow_ev = 0;
   always @(posedge clk) begin
     cycle <= cycle + 1;
     if (rst_n && ar_valid && ar_ready) begin
@@ -443,7 +443,7 @@ module srq_cache_tb
     tick();
   endtask
 
-  int n, n_remake = 0, n_hint = 0, t0, best, h0, n_wrong = 0;
+  int n, n_remake = 0, n_hint = 0, n_slow = 0, t0, best, h0, n_wrong = 0;
   initial begin
     repeat (4) @(negedge clk);
     rst_n = 1;
@@ -645,6 +645,18 @@ module srq_cache_tb
     end
     stall = 20;
     u_ctx.stall = 20;
+
+    // ---- events are taken slowly: what raises one waits for room, none is lost ----
+    settle();
+    slow_ev = 1;
+    for (int i = 0; i < 4 * NS; i++) if (strict[i % NS]) begin
+      command(SrqCmdLimit, i % NS, 16'hffff);
+      n_slow++;
+    end
+    slow_ev = 0;
+    settle();
+    if (n_slow < 24) $fatal(1, "%0d limits are fewer than the queue of events holds", n_slow);
+    for (int i = 0; i < NS; i++) if (exp_lim[i] != 0) $fatal(1, "SRQ %0d: %0d limits were not told", srqns[i], exp_lim[i]);
 
     // ---- context memory refuses ----
     for (int j = 4; j < 8; j++) begin
