@@ -4,6 +4,7 @@ package dcqcn
 
 import (
 	"encoding/csv"
+	"math"
 	"math/rand/v2"
 	"os"
 	"path/filepath"
@@ -158,15 +159,7 @@ func TestRPPaperByHand(t *testing.T) {
 	}
 	require.Equal(t, 8, rp.TimeStage)
 	require.Zero(t, rp.ByteStage)
-	require.InEpsilon(t, pow(255.0/256, 8), rp.Alpha, 1e-12, "eight periods without a CNP")
-}
-
-func pow(x float64, n int) float64 {
-	p := 1.0
-	for range n {
-		p *= x
-	}
-	return p
+	require.InEpsilon(t, math.Pow(255.0/256, 8), rp.Alpha, 1e-12, "eight periods without a CNP")
 }
 
 // TestRPHyper: with both counters beyond F the i-th step adds i times HAIRate in the paper's form, once in NVIDIA's.

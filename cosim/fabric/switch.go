@@ -65,13 +65,18 @@ type AverageRED struct {
 	Hard        bool    // above Max everything is dropped, not marked (harddrop)
 }
 
+// packet is the length of an average packet.
+func (a *AverageRED) packet() int {
+	if a.AvPkt == 0 {
+		return 1000
+	}
+	return a.AvPkt
+}
+
 // weight is W of the average avg += W (queue - avg), a power of two, by tc-red's rule: as small as it can be with a burst of Burst packets
 // of AvPkt bytes into an empty queue that leaves the average at or below Min (Floyd and Jacobson 1993, section 6).
 func (a *AverageRED) weight() (float64, error) {
-	avpkt, burst := a.AvPkt, a.Burst
-	if avpkt == 0 {
-		avpkt = 1000
-	}
+	avpkt, burst := a.packet(), a.Burst
 	if burst == 0 {
 		burst = (2*a.Min + a.Max) / (3 * avpkt)
 	}
@@ -343,15 +348,12 @@ func (p *SwitchPort) enqueue(f *switchFrame) error {
 		p.stats.PDrop++
 		return nil
 	}
-	if a := q.cfg.Average; a != nil {
-		switch q.judge(s.now, p.cfg.RateMbps, s.rng) {
-		case redMark:
-			if a.Hard && q.avg >= float64(a.Max) || !markCE(f.data) {
-				p.stats.Early++
-				return nil
-			}
-			p.stats.Marked++
+	if a := q.cfg.Average; a != nil && q.judge(s.now, p.cfg.RateMbps, s.rng) {
+		if a.Hard && q.avg >= float64(a.Max) || !markCE(f.data) {
+			p.stats.Early++
+			return nil
 		}
+		p.stats.Marked++
 	}
 	q.frames = append(q.frames, f)
 	q.bytes += n
@@ -365,22 +367,11 @@ func (p *SwitchPort) enqueue(f *switchFrame) error {
 	return p.next()
 }
 
-type redVerdict int
-
-const (
-	redPass redVerdict = iota
-	redMark
-)
-
-// judge updates the average by a packet that comes, and decides on it.
-func (q *switchQueue) judge(now simtime.Time, rateMbps float64, rng *rand.Rand) redVerdict {
+// judge updates the average by a packet that comes, and says whether that is to be marked.
+func (q *switchQueue) judge(now simtime.Time, rateMbps float64, rng *rand.Rand) bool {
 	a := q.cfg.Average
 	if q.bytes == 0 { // as if so many packets had come to an empty queue meanwhile
-		avpkt := a.AvPkt
-		if avpkt == 0 {
-			avpkt = 1000
-		}
-		m := float64(now-q.empty) / (float64(avpkt) * 8e6 / rateMbps)
+		m := float64(now-q.empty) / (float64(a.packet()) * 8e6 / rateMbps)
 		q.avg *= math.Pow(1-q.weight, m)
 		q.empty = now
 	}
@@ -388,19 +379,19 @@ func (q *switchQueue) judge(now simtime.Time, rateMbps float64, rng *rand.Rand) 
 	switch {
 	case q.avg < float64(a.Min):
 		q.since = -1
-		return redPass
+		return false
 	case q.avg >= float64(a.Max):
 		q.since = 0
-		return redMark
+		return true
 	}
 	// marks are spread: with the number of packets since the last one the chance grows
 	q.since++
 	pb := a.Probability * (q.avg - float64(a.Min)) / float64(a.Max-a.Min)
 	if c := float64(q.since) * pb; c < 1 && rng.Float64() >= pb/(1-c) {
-		return redPass
+		return false
 	}
 	q.since = 0
-	return redMark
+	return true
 }
 
 // next lets a frame leave if the port is free.
