@@ -54,11 +54,7 @@ func (w *drainWatch) Frame(d fabric.Dir, f fabric.Frame, _ string) error {
 // drainedEvents takes the events that are there: all are of qp, and of drained queues.
 func drainedEvents(t *testing.T, h *verbstest.Host, qp *verbs.QP) (n int) {
 	t.Helper()
-	for ev, err := range h.Dev.Events(ended) {
-		if err != nil {
-			require.ErrorIs(t, err, ended.Err())
-			break
-		}
+	for _, ev := range asyncEvents(t, h.Dev) {
 		require.Equal(t, verbs.Event{Type: verbs.EventSQDrained, QP: qp, Number: qp.QPN()}, ev)
 		n++
 	}
