@@ -18,12 +18,13 @@ package regs
 
 // initialisms are words with a spelling of their own in Go names.
 var initialisms = map[string]string{
+	"cnps": "CNPs",
 	"rkey": "RKey", "lkey": "LKey", "pkey": "PKey", "qkey": "QKey", "ipv6": "IPv6", "ipv4": "IPv4", "roce": "RoCE",
 	"sq": "SQ", "rq": "RQ", "cq": "CQ", "qp": "QP", "mr": "MR", "pd": "PD", "pi": "PI", "ci": "CI", "mw": "MW",
 }
 
 func init() {
-	for _, w := range strings.Fields(`psn ah gsi qpn cqn eqn eq srq srqn mw msn va iova dmac smac mac axi bth wqe cqe eqe sge ecn fecn becn cnp ce
+	for _, w := range strings.Fields(`psn ah gsi qpn cqn eqn eq srq srqn mw msn va iova dmac smac mac axi bth wqe cqe eqe sge ecn fecn becn cnp ce np rp dscp ect0 ect1
 		icrc udp ip tos ttl mtu irq dma rdma dip sip sgid dgid vlan tci wc rc uc ud rnr gid grh l2 l3 aeth id rtr rts sqd
 		sqe`) {
 		initialisms[w] = strings.ToUpper(w)

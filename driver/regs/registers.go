@@ -6,7 +6,7 @@ package regs
 
 // LayoutHash is the hash over the register map and the layouts that this package was made for; the
 // NIC shows its own in register layout_hash (LayoutHashOffset).
-const LayoutHash uint32 = 0x3d21d564
+const LayoutHash uint32 = 0x05702fbf
 
 // Place and size of the register block in bytes.
 const (
@@ -44,6 +44,10 @@ const (
 	LastSIPOffset                   uint64 = 0x0110 // ro, 64 bits
 	LastDIPOffset                   uint64 = 0x0120 // ro, 64 bits
 	IRQPendingOffset                uint64 = 0x0140 // ro, 32 bits
+	NPCtrlOffset                    uint64 = 0x0200 // rw, 32 bits
+	NPMinTimeBetweenCNPsOffset      uint64 = 0x0204 // rw, 32 bits
+	NPCNPDSCPOffset                 uint64 = 0x0208 // rw, 32 bits
+	NPCNPPrioOffset                 uint64 = 0x020c // rw, 32 bits
 	RxFramesOffset                  uint64 = 0x1000 // ro, 64 bits
 	RxBytesOffset                   uint64 = 0x1008 // ro, 64 bits
 	RxRoCEPacketsOffset             uint64 = 0x1010 // ro, 64 bits
@@ -54,6 +58,8 @@ const (
 	RxBECNOffset                    uint64 = 0x1038 // ro, 64 bits
 	RxAcksOffset                    uint64 = 0x1040 // ro, 64 bits
 	RxNaksOffset                    uint64 = 0x1048 // ro, 64 bits
+	RxECNECT0Offset                 uint64 = 0x1050 // ro, 64 bits
+	RxECNECT1Offset                 uint64 = 0x1058 // ro, 64 bits
 	TxFramesOffset                  uint64 = 0x1080 // ro, 64 bits
 	TxBytesOffset                   uint64 = 0x1088 // ro, 64 bits
 	TxWritePacketsOffset            uint64 = 0x1090 // ro, 64 bits
@@ -181,7 +187,7 @@ func (r VersionReg) WithMajor(v uint16) VersionReg { return r&^(0xffff<<16) | Ve
 type LayoutHashReg uint32
 
 // LayoutHashReset is the value after reset.
-const LayoutHashReset LayoutHashReg = 0x3d21d564
+const LayoutHashReset LayoutHashReg = 0x5702fbf
 
 // Hash is bits 31:0.
 func (r LayoutHashReg) Hash() uint32 { return uint32(r >> 0 & 0xffffffff) }
@@ -549,12 +555,12 @@ func (r PfcCtrlReg) Enable() uint8 { return uint8(r >> 0 & 0xff) }
 // WithEnable returns r with enable set to v; bits of v that do not fit are dropped.
 func (r PfcCtrlReg) WithEnable(v uint8) PfcCtrlReg { return r&^(0xff<<0) | PfcCtrlReg(v)&0xff<<0 }
 
-// TrustDscp is bit 8: 1: the priority of an IP packet is its DSCP / 8; 0: that of a tagged frame is
+// TrustDSCP is bit 8: 1: the priority of an IP packet is its DSCP / 8; 0: that of a tagged frame is
 // its PCP.
-func (r PfcCtrlReg) TrustDscp() bool { return r>>8&1 != 0 }
+func (r PfcCtrlReg) TrustDSCP() bool { return r>>8&1 != 0 }
 
-// WithTrustDscp returns r with trust_dscp set to v; bits of v that do not fit are dropped.
-func (r PfcCtrlReg) WithTrustDscp(v bool) PfcCtrlReg {
+// WithTrustDSCP returns r with trust_dscp set to v; bits of v that do not fit are dropped.
+func (r PfcCtrlReg) WithTrustDSCP(v bool) PfcCtrlReg {
 	if v {
 		return r | 1<<8
 	}
@@ -852,6 +858,85 @@ func (r IRQPendingReg) WithVectors(v uint8) IRQPendingReg {
 	return r&^(0xf<<0) | IRQPendingReg(v)&0xf<<0
 }
 
+// NPCtrlReg is a value of register np_ctrl (rw, 32 bits): DCQCN notification point: answers CE
+// marks by CNPs.
+type NPCtrlReg uint32
+
+// NPCtrlReset is the value after reset.
+const NPCtrlReset NPCtrlReg = 0xff01
+
+// Enable is bit 0: 1: CNPs are sent.
+func (r NPCtrlReg) Enable() bool { return r>>0&1 != 0 }
+
+// WithEnable returns r with enable set to v; bits of v that do not fit are dropped.
+func (r NPCtrlReg) WithEnable(v bool) NPCtrlReg {
+	if v {
+		return r | 1<<0
+	}
+	return r &^ (1 << 0)
+}
+
+// PerPort is bit 4: 1: np_min_time_between_cnps is that between any two CNPs of the port; 0:
+// between two of the same QP.
+func (r NPCtrlReg) PerPort() bool { return r>>4&1 != 0 }
+
+// WithPerPort returns r with per_port set to v; bits of v that do not fit are dropped.
+func (r NPCtrlReg) WithPerPort(v bool) NPCtrlReg {
+	if v {
+		return r | 1<<4
+	}
+	return r &^ (1 << 4)
+}
+
+// PrioMask is bits 15:8: one bit per priority of the marked packet (pfc_ctrl tells which it has):
+// it makes a CNP (mlxconfig: ROCE_CC_PRIO_MASK).
+func (r NPCtrlReg) PrioMask() uint8 { return uint8(r >> 8 & 0xff) }
+
+// WithPrioMask returns r with prio_mask set to v; bits of v that do not fit are dropped.
+func (r NPCtrlReg) WithPrioMask(v uint8) NPCtrlReg { return r&^(0xff<<8) | NPCtrlReg(v)&0xff<<8 }
+
+// NPMinTimeBetweenCNPsReg is a value of register np_min_time_between_cnps (rw, 32 bits): Least time
+// between CNPs of one QP, or of the port (np_ctrl).
+type NPMinTimeBetweenCNPsReg uint32
+
+// NPMinTimeBetweenCNPsReset is the value after reset.
+const NPMinTimeBetweenCNPsReset NPMinTimeBetweenCNPsReg = 0x4
+
+// Us is bits 11:0: microseconds; 0: a CNP for every packet with a CE mark.
+func (r NPMinTimeBetweenCNPsReg) Us() uint16 { return uint16(r >> 0 & 0xfff) }
+
+// WithUs returns r with us set to v; bits of v that do not fit are dropped.
+func (r NPMinTimeBetweenCNPsReg) WithUs(v uint16) NPMinTimeBetweenCNPsReg {
+	return r&^(0xfff<<0) | NPMinTimeBetweenCNPsReg(v)&0xfff<<0
+}
+
+// NPCNPDSCPReg is a value of register np_cnp_dscp (rw, 32 bits): DSCP of CNPs. Their ECN field is
+// 00.
+type NPCNPDSCPReg uint32
+
+// NPCNPDSCPReset is the value after reset.
+const NPCNPDSCPReset NPCNPDSCPReg = 0x30
+
+// DSCP is bits 5:0.
+func (r NPCNPDSCPReg) DSCP() uint8 { return uint8(r >> 0 & 0x3f) }
+
+// WithDSCP returns r with dscp set to v; bits of v that do not fit are dropped.
+func (r NPCNPDSCPReg) WithDSCP(v uint8) NPCNPDSCPReg { return r&^(0x3f<<0) | NPCNPDSCPReg(v)&0x3f<<0 }
+
+// NPCNPPrioReg is a value of register np_cnp_prio (rw, 32 bits): Priority of CNPs (mlx5:
+// cnp_802p_prio).
+type NPCNPPrioReg uint32
+
+// NPCNPPrioReset is the value after reset.
+const NPCNPPrioReset NPCNPPrioReg = 0x6
+
+// Prio is bits 2:0: PCP of tagged ones; all of them stop when the peer stops this priority, and no
+// other.
+func (r NPCNPPrioReg) Prio() uint8 { return uint8(r >> 0 & 0x7) }
+
+// WithPrio returns r with prio set to v; bits of v that do not fit are dropped.
+func (r NPCNPPrioReg) WithPrio(v uint8) NPCNPPrioReg { return r&^(0x7<<0) | NPCNPPrioReg(v)&0x7<<0 }
+
 // RxFramesReg is a value of register rx_frames (ro, 64 bits): Frames received from the MAC.
 type RxFramesReg uint64
 
@@ -963,6 +1048,30 @@ func (r RxNaksReg) Count() uint64 { return uint64(r >> 0 & 0xffffffffffffffff) }
 // WithCount returns r with count set to v; bits of v that do not fit are dropped.
 func (r RxNaksReg) WithCount(v uint64) RxNaksReg {
 	return r&^(0xffffffffffffffff<<0) | RxNaksReg(v)&0xffffffffffffffff<<0
+}
+
+// RxECNECT0Reg is a value of register rx_ecn_ect0 (ro, 64 bits): Accepted packets with ECN 10,
+// ECT(0).
+type RxECNECT0Reg uint64
+
+// Count is bits 63:0.
+func (r RxECNECT0Reg) Count() uint64 { return uint64(r >> 0 & 0xffffffffffffffff) }
+
+// WithCount returns r with count set to v; bits of v that do not fit are dropped.
+func (r RxECNECT0Reg) WithCount(v uint64) RxECNECT0Reg {
+	return r&^(0xffffffffffffffff<<0) | RxECNECT0Reg(v)&0xffffffffffffffff<<0
+}
+
+// RxECNECT1Reg is a value of register rx_ecn_ect1 (ro, 64 bits): Accepted packets with ECN 01,
+// ECT(1).
+type RxECNECT1Reg uint64
+
+// Count is bits 63:0.
+func (r RxECNECT1Reg) Count() uint64 { return uint64(r >> 0 & 0xffffffffffffffff) }
+
+// WithCount returns r with count set to v; bits of v that do not fit are dropped.
+func (r RxECNECT1Reg) WithCount(v uint64) RxECNECT1Reg {
+	return r&^(0xffffffffffffffff<<0) | RxECNECT1Reg(v)&0xffffffffffffffff<<0
 }
 
 // TxFramesReg is a value of register tx_frames (ro, 64 bits): Frames handed to the MAC.

@@ -12,7 +12,7 @@ var registers = []Register{
 		{Name: "minor", Doc: "", Lo: 0, Width: 16},
 		{Name: "major", Doc: "", Lo: 16, Width: 16},
 	}},
-	{Name: "layout_hash", Doc: "Hash over registers and layouts; the driver compares it at open.", Offset: 0x8, Width: 32, Access: AccessCONST, Array: false, Count: 1, Stride: 4, Reset: 0x3d21d564, Fields: []Field{
+	{Name: "layout_hash", Doc: "Hash over registers and layouts; the driver compares it at open.", Offset: 0x8, Width: 32, Access: AccessCONST, Array: false, Count: 1, Stride: 4, Reset: 0x5702fbf, Fields: []Field{
 		{Name: "hash", Doc: "", Lo: 0, Width: 32},
 	}},
 	{Name: "caps0", Doc: "Sizes built into this RTL.", Offset: 0x10, Width: 32, Access: AccessRO, Array: false, Count: 1, Stride: 4, Reset: 0x0, Fields: []Field{
@@ -128,6 +128,20 @@ var registers = []Register{
 	{Name: "irq_pending", Doc: "Interrupts that wait for ctrl.irq_enable.", Offset: 0x140, Width: 32, Access: AccessRO, Array: false, Count: 1, Stride: 4, Reset: 0x0, Fields: []Field{
 		{Name: "vectors", Doc: "one bit per vector", Lo: 0, Width: 4},
 	}},
+	{Name: "np_ctrl", Doc: "DCQCN notification point: answers CE marks by CNPs.", Offset: 0x200, Width: 32, Access: AccessRW, Array: false, Count: 1, Stride: 4, Reset: 0xff01, Fields: []Field{
+		{Name: "enable", Doc: "1: CNPs are sent", Lo: 0, Width: 1},
+		{Name: "per_port", Doc: "1: np_min_time_between_cnps is that between any two CNPs of the port; 0: between two of the same QP", Lo: 4, Width: 1},
+		{Name: "prio_mask", Doc: "one bit per priority of the marked packet (pfc_ctrl tells which it has): it makes a CNP (mlxconfig: ROCE_CC_PRIO_MASK)", Lo: 8, Width: 8},
+	}},
+	{Name: "np_min_time_between_cnps", Doc: "Least time between CNPs of one QP, or of the port (np_ctrl).", Offset: 0x204, Width: 32, Access: AccessRW, Array: false, Count: 1, Stride: 4, Reset: 0x4, Fields: []Field{
+		{Name: "us", Doc: "microseconds; 0: a CNP for every packet with a CE mark", Lo: 0, Width: 12},
+	}},
+	{Name: "np_cnp_dscp", Doc: "DSCP of CNPs. Their ECN field is 00.", Offset: 0x208, Width: 32, Access: AccessRW, Array: false, Count: 1, Stride: 4, Reset: 0x30, Fields: []Field{
+		{Name: "dscp", Doc: "", Lo: 0, Width: 6},
+	}},
+	{Name: "np_cnp_prio", Doc: "Priority of CNPs (mlx5: cnp_802p_prio).", Offset: 0x20c, Width: 32, Access: AccessRW, Array: false, Count: 1, Stride: 4, Reset: 0x6, Fields: []Field{
+		{Name: "prio", Doc: "PCP of tagged ones; all of them stop when the peer stops this priority, and no other", Lo: 0, Width: 3},
+	}},
 	{Name: "rx_frames", Doc: "Frames received from the MAC.", Offset: 0x1000, Width: 64, Access: AccessRO, Array: false, Count: 1, Stride: 8, Reset: 0x0, Fields: []Field{
 		{Name: "count", Doc: "", Lo: 0, Width: 64},
 	}},
@@ -156,6 +170,12 @@ var registers = []Register{
 		{Name: "count", Doc: "", Lo: 0, Width: 64},
 	}},
 	{Name: "rx_naks", Doc: "NAKs taken by the requester.", Offset: 0x1048, Width: 64, Access: AccessRO, Array: false, Count: 1, Stride: 8, Reset: 0x0, Fields: []Field{
+		{Name: "count", Doc: "", Lo: 0, Width: 64},
+	}},
+	{Name: "rx_ecn_ect0", Doc: "Accepted packets with ECN 10, ECT(0).", Offset: 0x1050, Width: 64, Access: AccessRO, Array: false, Count: 1, Stride: 8, Reset: 0x0, Fields: []Field{
+		{Name: "count", Doc: "", Lo: 0, Width: 64},
+	}},
+	{Name: "rx_ecn_ect1", Doc: "Accepted packets with ECN 01, ECT(1).", Offset: 0x1058, Width: 64, Access: AccessRO, Array: false, Count: 1, Stride: 8, Reset: 0x0, Fields: []Field{
 		{Name: "count", Doc: "", Lo: 0, Width: 64},
 	}},
 	{Name: "tx_frames", Doc: "Frames handed to the MAC.", Offset: 0x1080, Width: 64, Access: AccessRO, Array: false, Count: 1, Stride: 8, Reset: 0x0, Fields: []Field{

@@ -125,7 +125,9 @@ module rnic_core
   localparam logic [31:0] ResetMagic = 32'h52535421;
 
   // ---- reset ------------------------------------------------------------------------------------
-  rnic_regs_pkg::csr_reg2hw_t reg2hw;
+  // verilator lint_off UNUSEDSIGNAL
+  rnic_regs_pkg::csr_reg2hw_t reg2hw;          // np_*: read by the notification point to come
+  // verilator lint_on UNUSEDSIGNAL
   rnic_regs_pkg::csr_hw2reg_t hw2reg;
   logic core_rst_n, stop, enable, rx_skip, rd_busy, wr_busy, tx_valid, reset_trigger;
 

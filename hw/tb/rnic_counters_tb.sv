@@ -59,7 +59,7 @@ module rnic_counters_tb #(
     .ev_eqe_i(eqe), .ev_eqe_lost_i(eqe_lost), .irq_i(irq),
     .irq_pend_i(irq_pend), .ev_mr_i(ev_mr), .ev_qp_i(ev_qp), .ev_cq_i(ev_cq), .ev_srq_i(ev_srq), .ev_cq_fatal_i(ev[21]), .ev_srq_fatal_i(ev[22]), .ev_srq_wqe_i(srq_wqe), .ev_bad_qpn_i(bad_qpn), .hw2reg_o(q));
 
-  longint n[20], n_frames = 0, n_bytes = 0, n_acc = 0, n_ce = 0, n_fecn = 0, n_becn = 0, n_rxb = 0, n_txf = 0, n_txb = 0;
+  longint n[20], n_frames = 0, n_bytes = 0, n_acc = 0, n_ce = 0, n_ect0 = 0, n_ect1 = 0, n_fecn = 0, n_becn = 0, n_rxb = 0, n_txf = 0, n_txb = 0;
   longint n_kind[8], n_wqe = 0, n_bad = 0, n_rd = 0, n_wr = 0, n_drop[24], n_tdrop[32], n_raw = 0;
   longint n_push = 0, n_unused = 0, m[6], n_eqe = 0, n_lost = 0, n_irq = 0;
   int captures = 0;
@@ -149,6 +149,8 @@ module rnic_counters_tb #(
         else if (verdict.reason == 0) begin
           n_acc++;
           if (verdict.tos[1:0] == 3) n_ce++;
+          if (verdict.tos[1:0] == 2) n_ect0++;
+          if (verdict.tos[1:0] == 1) n_ect1++;
           if (verdict.fecn) n_fecn++;
           if (verdict.becn) n_becn++;
         end
@@ -190,6 +192,8 @@ module rnic_counters_tb #(
     same("rx_bytes", q.rx_bytes.count, n_bytes);
     same("rx_roce_packets", q.rx_roce_packets.count, n_acc);
     same("rx_ecn_ce", q.rx_ecn_ce.count, n_ce);
+    same("rx_ecn_ect0", q.rx_ecn_ect0.count, n_ect0);
+    same("rx_ecn_ect1", q.rx_ecn_ect1.count, n_ect1);
     same("rx_fecn", q.rx_fecn.count, n_fecn);
     same("rx_becn", q.rx_becn.count, n_becn);
     same("rx_write_requests", q.rx_write_requests.count, n[1]);

@@ -12,13 +12,13 @@ typedef struct packed {
   logic [63:0] mask;    // bits that exist
   logic [63:0] reset;
 } csr_entry_t;
-localparam int NumCsr = 170;
+localparam int NumCsr = 176;
 
 function automatic csr_entry_t csr_entry(input int i);
   case (i)
     0: return '{17'h00000, 1'b0, 3'(AccConst), 64'hffffffff, 64'h434e524f};  // id
     1: return '{17'h00004, 1'b0, 3'(AccConst), 64'hffffffff, 64'h1};  // version
-    2: return '{17'h00008, 1'b0, 3'(AccConst), 64'hffffffff, 64'h3d21d564};  // layout_hash
+    2: return '{17'h00008, 1'b0, 3'(AccConst), 64'hffffffff, 64'h5702fbf};  // layout_hash
     3: return '{17'h00010, 1'b0, 3'(AccRo), 64'h7fffffff, 64'h0};  // caps0
     4: return '{17'h00014, 1'b0, 3'(AccRo), 64'h1fffffff, 64'h0};  // caps1
     5: return '{17'h00018, 1'b0, 3'(AccRo), 64'hffffffff, 64'h0};  // clock
@@ -46,146 +46,152 @@ function automatic csr_entry_t csr_entry(input int i);
     27: return '{17'h00120, 1'b1, 3'(AccRo), 64'hffffffffffffffff, 64'h0};  // last_dip
     28: return '{17'h00128, 1'b1, 3'(AccRo), 64'hffffffffffffffff, 64'h0};  // last_dip
     29: return '{17'h00140, 1'b0, 3'(AccRo), 64'hf, 64'h0};  // irq_pending
-    30: return '{17'h01000, 1'b1, 3'(AccRo), 64'hffffffffffffffff, 64'h0};  // rx_frames
-    31: return '{17'h01008, 1'b1, 3'(AccRo), 64'hffffffffffffffff, 64'h0};  // rx_bytes
-    32: return '{17'h01010, 1'b1, 3'(AccRo), 64'hffffffffffffffff, 64'h0};  // rx_roce_packets
-    33: return '{17'h01018, 1'b1, 3'(AccRo), 64'hffffffffffffffff, 64'h0};  // rx_write_requests
-    34: return '{17'h01020, 1'b1, 3'(AccRo), 64'hffffffffffffffff, 64'h0};  // rx_payload_bytes
-    35: return '{17'h01028, 1'b1, 3'(AccRo), 64'hffffffffffffffff, 64'h0};  // rx_ecn_ce
-    36: return '{17'h01030, 1'b1, 3'(AccRo), 64'hffffffffffffffff, 64'h0};  // rx_fecn
-    37: return '{17'h01038, 1'b1, 3'(AccRo), 64'hffffffffffffffff, 64'h0};  // rx_becn
-    38: return '{17'h01040, 1'b1, 3'(AccRo), 64'hffffffffffffffff, 64'h0};  // rx_acks
-    39: return '{17'h01048, 1'b1, 3'(AccRo), 64'hffffffffffffffff, 64'h0};  // rx_naks
-    40: return '{17'h01080, 1'b1, 3'(AccRo), 64'hffffffffffffffff, 64'h0};  // tx_frames
-    41: return '{17'h01088, 1'b1, 3'(AccRo), 64'hffffffffffffffff, 64'h0};  // tx_bytes
-    42: return '{17'h01090, 1'b1, 3'(AccRo), 64'hffffffffffffffff, 64'h0};  // tx_write_packets
-    43: return '{17'h01098, 1'b1, 3'(AccRo), 64'hffffffffffffffff, 64'h0};  // tx_acks
-    44: return '{17'h010a0, 1'b1, 3'(AccRo), 64'hffffffffffffffff, 64'h0};  // tx_naks
-    45: return '{17'h010a8, 1'b1, 3'(AccRo), 64'hffffffffffffffff, 64'h0};  // tx_aborted
-    46: return '{17'h010b0, 1'b1, 3'(AccRo), 64'hffffffffffffffff, 64'h0};  // wqe_fetched
-    47: return '{17'h010b8, 1'b1, 3'(AccRo), 64'hffffffffffffffff, 64'h0};  // cqe_written
-    48: return '{17'h010c0, 1'b1, 3'(AccRo), 64'hffffffffffffffff, 64'h0};  // cqe_overrun
-    49: return '{17'h010c8, 1'b1, 3'(AccRo), 64'hffffffffffffffff, 64'h0};  // req_cqe_error
-    50: return '{17'h010d0, 1'b1, 3'(AccRo), 64'hffffffffffffffff, 64'h0};  // req_cqe_flush_error
-    51: return '{17'h010d8, 1'b1, 3'(AccRo), 64'hffffffffffffffff, 64'h0};  // bad_doorbells
-    52: return '{17'h010e0, 1'b1, 3'(AccRo), 64'hffffffffffffffff, 64'h0};  // axi_read_errors
-    53: return '{17'h010e8, 1'b1, 3'(AccRo), 64'hffffffffffffffff, 64'h0};  // axi_write_errors
-    54: return '{17'h010f0, 1'b1, 3'(AccRo), 64'hffffffffffffffff, 64'h0};  // commands
-    55: return '{17'h010f8, 1'b1, 3'(AccRo), 64'hffffffffffffffff, 64'h0};  // cycles
-    56: return '{17'h01100, 1'b1, 3'(AccRo), 64'hffffffffffffffff, 64'h0};  // stall_rx_dma
-    57: return '{17'h01108, 1'b1, 3'(AccRo), 64'hffffffffffffffff, 64'h0};  // stall_tx_mac
-    58: return '{17'h01110, 1'b1, 3'(AccRo), 64'hffffffffffffffff, 64'h0};  // stall_tx_window
-    59: return '{17'h01118, 1'b1, 3'(AccRo), 64'hffffffffffffffff, 64'h0};  // stall_tx_read
-    60: return '{17'h01120, 1'b1, 3'(AccRo), 64'hffffffffffffffff, 64'h0};  // local_ack_timeout_err
-    61: return '{17'h01128, 1'b1, 3'(AccRo), 64'hffffffffffffffff, 64'h0};  // packet_seq_err
-    62: return '{17'h01130, 1'b1, 3'(AccRo), 64'hffffffffffffffff, 64'h0};  // rnr_nak_retry_err
-    63: return '{17'h01138, 1'b1, 3'(AccRo), 64'hffffffffffffffff, 64'h0};  // tx_retransmits
-    64: return '{17'h01140, 1'b1, 3'(AccRo), 64'hffffffffffffffff, 64'h0};  // rx_send_requests
-    65: return '{17'h01148, 1'b1, 3'(AccRo), 64'hffffffffffffffff, 64'h0};  // out_of_buffer
-    66: return '{17'h01150, 1'b1, 3'(AccRo), 64'hffffffffffffffff, 64'h0};  // rx_read_requests
-    67: return '{17'h01158, 1'b1, 3'(AccRo), 64'hffffffffffffffff, 64'h0};  // rx_atomic_requests
-    68: return '{17'h01160, 1'b1, 3'(AccRo), 64'hffffffffffffffff, 64'h0};  // duplicate_request
-    69: return '{17'h01168, 1'b1, 3'(AccRo), 64'hffffffffffffffff, 64'h0};  // tx_read_responses
-    70: return '{17'h01170, 1'b1, 3'(AccRo), 64'hffffffffffffffff, 64'h0};  // wqe_pushed
-    71: return '{17'h01178, 1'b1, 3'(AccRo), 64'hffffffffffffffff, 64'h0};  // wqe_push_unused
-    72: return '{17'h01180, 1'b1, 3'(AccRo), 64'hffffffffffffffff, 64'h0};  // tx_read_requests
-    73: return '{17'h01188, 1'b1, 3'(AccRo), 64'hffffffffffffffff, 64'h0};  // tx_atomic_requests
-    74: return '{17'h01190, 1'b1, 3'(AccRo), 64'hffffffffffffffff, 64'h0};  // implied_nak_seq_err
-    75: return '{17'h01198, 1'b1, 3'(AccRo), 64'hffffffffffffffff, 64'h0};  // rx_dup_responses
-    76: return '{17'h011a0, 1'b1, 3'(AccRo), 64'hffffffffffffffff, 64'h0};  // rx_ghost_responses
-    77: return '{17'h011a8, 1'b1, 3'(AccRo), 64'hffffffffffffffff, 64'h0};  // rx_raw_frames
-    78: return '{17'h011b0, 1'b1, 3'(AccRo), 64'hffffffffffffffff, 64'h0};  // tx_raw_frames
-    79: return '{17'h011b8, 1'b1, 3'(AccRo), 64'hffffffffffffffff, 64'h0};  // resp_cqe_error
-    80: return '{17'h011c0, 1'b1, 3'(AccRo), 64'hffffffffffffffff, 64'h0};  // resp_cqe_flush_error
-    81: return '{17'h011c8, 1'b1, 3'(AccRo), 64'hffffffffffffffff, 64'h0};  // eqe_written
-    82: return '{17'h011d0, 1'b1, 3'(AccRo), 64'hffffffffffffffff, 64'h0};  // eqe_lost
-    83: return '{17'h011d8, 1'b1, 3'(AccRo), 64'hffffffffffffffff, 64'h0};  // interrupts
-    84: return '{17'h01200, 1'b1, 3'(AccRo), 64'hffffffffffffffff, 64'h0};  // rx_drop
-    85: return '{17'h01208, 1'b1, 3'(AccRo), 64'hffffffffffffffff, 64'h0};  // rx_drop
-    86: return '{17'h01210, 1'b1, 3'(AccRo), 64'hffffffffffffffff, 64'h0};  // rx_drop
-    87: return '{17'h01218, 1'b1, 3'(AccRo), 64'hffffffffffffffff, 64'h0};  // rx_drop
-    88: return '{17'h01220, 1'b1, 3'(AccRo), 64'hffffffffffffffff, 64'h0};  // rx_drop
-    89: return '{17'h01228, 1'b1, 3'(AccRo), 64'hffffffffffffffff, 64'h0};  // rx_drop
-    90: return '{17'h01230, 1'b1, 3'(AccRo), 64'hffffffffffffffff, 64'h0};  // rx_drop
-    91: return '{17'h01238, 1'b1, 3'(AccRo), 64'hffffffffffffffff, 64'h0};  // rx_drop
-    92: return '{17'h01240, 1'b1, 3'(AccRo), 64'hffffffffffffffff, 64'h0};  // rx_drop
-    93: return '{17'h01248, 1'b1, 3'(AccRo), 64'hffffffffffffffff, 64'h0};  // rx_drop
-    94: return '{17'h01250, 1'b1, 3'(AccRo), 64'hffffffffffffffff, 64'h0};  // rx_drop
-    95: return '{17'h01258, 1'b1, 3'(AccRo), 64'hffffffffffffffff, 64'h0};  // rx_drop
-    96: return '{17'h01260, 1'b1, 3'(AccRo), 64'hffffffffffffffff, 64'h0};  // rx_drop
-    97: return '{17'h01268, 1'b1, 3'(AccRo), 64'hffffffffffffffff, 64'h0};  // rx_drop
-    98: return '{17'h01270, 1'b1, 3'(AccRo), 64'hffffffffffffffff, 64'h0};  // rx_drop
-    99: return '{17'h01278, 1'b1, 3'(AccRo), 64'hffffffffffffffff, 64'h0};  // rx_drop
-    100: return '{17'h01280, 1'b1, 3'(AccRo), 64'hffffffffffffffff, 64'h0};  // rx_drop
-    101: return '{17'h01288, 1'b1, 3'(AccRo), 64'hffffffffffffffff, 64'h0};  // rx_drop
-    102: return '{17'h01290, 1'b1, 3'(AccRo), 64'hffffffffffffffff, 64'h0};  // rx_drop
-    103: return '{17'h01298, 1'b1, 3'(AccRo), 64'hffffffffffffffff, 64'h0};  // rx_drop
-    104: return '{17'h012a0, 1'b1, 3'(AccRo), 64'hffffffffffffffff, 64'h0};  // rx_drop
-    105: return '{17'h012a8, 1'b1, 3'(AccRo), 64'hffffffffffffffff, 64'h0};  // rx_drop
-    106: return '{17'h012b0, 1'b1, 3'(AccRo), 64'hffffffffffffffff, 64'h0};  // rx_drop
-    107: return '{17'h012b8, 1'b1, 3'(AccRo), 64'hffffffffffffffff, 64'h0};  // rx_drop
-    108: return '{17'h01300, 1'b1, 3'(AccRo), 64'hffffffffffffffff, 64'h0};  // transport_drop
-    109: return '{17'h01308, 1'b1, 3'(AccRo), 64'hffffffffffffffff, 64'h0};  // transport_drop
-    110: return '{17'h01310, 1'b1, 3'(AccRo), 64'hffffffffffffffff, 64'h0};  // transport_drop
-    111: return '{17'h01318, 1'b1, 3'(AccRo), 64'hffffffffffffffff, 64'h0};  // transport_drop
-    112: return '{17'h01320, 1'b1, 3'(AccRo), 64'hffffffffffffffff, 64'h0};  // transport_drop
-    113: return '{17'h01328, 1'b1, 3'(AccRo), 64'hffffffffffffffff, 64'h0};  // transport_drop
-    114: return '{17'h01330, 1'b1, 3'(AccRo), 64'hffffffffffffffff, 64'h0};  // transport_drop
-    115: return '{17'h01338, 1'b1, 3'(AccRo), 64'hffffffffffffffff, 64'h0};  // transport_drop
-    116: return '{17'h01340, 1'b1, 3'(AccRo), 64'hffffffffffffffff, 64'h0};  // transport_drop
-    117: return '{17'h01348, 1'b1, 3'(AccRo), 64'hffffffffffffffff, 64'h0};  // transport_drop
-    118: return '{17'h01350, 1'b1, 3'(AccRo), 64'hffffffffffffffff, 64'h0};  // transport_drop
-    119: return '{17'h01358, 1'b1, 3'(AccRo), 64'hffffffffffffffff, 64'h0};  // transport_drop
-    120: return '{17'h01360, 1'b1, 3'(AccRo), 64'hffffffffffffffff, 64'h0};  // transport_drop
-    121: return '{17'h01368, 1'b1, 3'(AccRo), 64'hffffffffffffffff, 64'h0};  // transport_drop
-    122: return '{17'h01370, 1'b1, 3'(AccRo), 64'hffffffffffffffff, 64'h0};  // transport_drop
-    123: return '{17'h01378, 1'b1, 3'(AccRo), 64'hffffffffffffffff, 64'h0};  // transport_drop
-    124: return '{17'h01380, 1'b1, 3'(AccRo), 64'hffffffffffffffff, 64'h0};  // transport_drop
-    125: return '{17'h01388, 1'b1, 3'(AccRo), 64'hffffffffffffffff, 64'h0};  // transport_drop
-    126: return '{17'h01390, 1'b1, 3'(AccRo), 64'hffffffffffffffff, 64'h0};  // transport_drop
-    127: return '{17'h01398, 1'b1, 3'(AccRo), 64'hffffffffffffffff, 64'h0};  // transport_drop
-    128: return '{17'h01400, 1'b1, 3'(AccRo), 64'hffffffffffffffff, 64'h0};  // mr_cache_hit
-    129: return '{17'h01408, 1'b1, 3'(AccRo), 64'hffffffffffffffff, 64'h0};  // mr_cache_miss
-    130: return '{17'h01410, 1'b1, 3'(AccRo), 64'hffffffffffffffff, 64'h0};  // mr_cache_evict
-    131: return '{17'h01418, 1'b1, 3'(AccRo), 64'hffffffffffffffff, 64'h0};  // mr_cache_writeback
-    132: return '{17'h01420, 1'b1, 3'(AccRo), 64'hffffffffffffffff, 64'h0};  // mr_cache_stall
-    133: return '{17'h01430, 1'b1, 3'(AccRo), 64'hffffffffffffffff, 64'h0};  // stall_tx_credit
-    134: return '{17'h01438, 1'b1, 3'(AccRo), 64'hffffffffffffffff, 64'h0};  // tx_credit_updates
-    135: return '{17'h01440, 1'b1, 3'(AccRo), 64'hffffffffffffffff, 64'h0};  // qp_cache_hit
-    136: return '{17'h01448, 1'b1, 3'(AccRo), 64'hffffffffffffffff, 64'h0};  // qp_cache_miss
-    137: return '{17'h01450, 1'b1, 3'(AccRo), 64'hffffffffffffffff, 64'h0};  // qp_cache_evict
-    138: return '{17'h01458, 1'b1, 3'(AccRo), 64'hffffffffffffffff, 64'h0};  // qp_cache_writeback
-    139: return '{17'h01460, 1'b1, 3'(AccRo), 64'hffffffffffffffff, 64'h0};  // qp_cache_stall
-    140: return '{17'h01480, 1'b1, 3'(AccRo), 64'hffffffffffffffff, 64'h0};  // cq_cache_hit
-    141: return '{17'h01488, 1'b1, 3'(AccRo), 64'hffffffffffffffff, 64'h0};  // cq_cache_miss
-    142: return '{17'h01490, 1'b1, 3'(AccRo), 64'hffffffffffffffff, 64'h0};  // cq_cache_evict
-    143: return '{17'h01498, 1'b1, 3'(AccRo), 64'hffffffffffffffff, 64'h0};  // cq_cache_writeback
-    144: return '{17'h014a0, 1'b1, 3'(AccRo), 64'hffffffffffffffff, 64'h0};  // cq_cache_stall
-    145: return '{17'h014c0, 1'b1, 3'(AccRo), 64'hffffffffffffffff, 64'h0};  // srq_cache_hit
-    146: return '{17'h014c8, 1'b1, 3'(AccRo), 64'hffffffffffffffff, 64'h0};  // srq_cache_miss
-    147: return '{17'h014d0, 1'b1, 3'(AccRo), 64'hffffffffffffffff, 64'h0};  // srq_cache_evict
-    148: return '{17'h014d8, 1'b1, 3'(AccRo), 64'hffffffffffffffff, 64'h0};  // srq_cache_writeback
-    149: return '{17'h014e0, 1'b1, 3'(AccRo), 64'hffffffffffffffff, 64'h0};  // srq_cache_stall
-    150: return '{17'h01500, 1'b1, 3'(AccRo), 64'hffffffffffffffff, 64'h0};  // rx_prio_pause
-    151: return '{17'h01508, 1'b1, 3'(AccRo), 64'hffffffffffffffff, 64'h0};  // rx_prio_pause
-    152: return '{17'h01510, 1'b1, 3'(AccRo), 64'hffffffffffffffff, 64'h0};  // rx_prio_pause
-    153: return '{17'h01518, 1'b1, 3'(AccRo), 64'hffffffffffffffff, 64'h0};  // rx_prio_pause
-    154: return '{17'h01520, 1'b1, 3'(AccRo), 64'hffffffffffffffff, 64'h0};  // rx_prio_pause
-    155: return '{17'h01528, 1'b1, 3'(AccRo), 64'hffffffffffffffff, 64'h0};  // rx_prio_pause
-    156: return '{17'h01530, 1'b1, 3'(AccRo), 64'hffffffffffffffff, 64'h0};  // rx_prio_pause
-    157: return '{17'h01538, 1'b1, 3'(AccRo), 64'hffffffffffffffff, 64'h0};  // rx_prio_pause
-    158: return '{17'h01540, 1'b1, 3'(AccRo), 64'hffffffffffffffff, 64'h0};  // tx_prio_pause
-    159: return '{17'h01548, 1'b1, 3'(AccRo), 64'hffffffffffffffff, 64'h0};  // tx_prio_pause
-    160: return '{17'h01550, 1'b1, 3'(AccRo), 64'hffffffffffffffff, 64'h0};  // tx_prio_pause
-    161: return '{17'h01558, 1'b1, 3'(AccRo), 64'hffffffffffffffff, 64'h0};  // tx_prio_pause
-    162: return '{17'h01560, 1'b1, 3'(AccRo), 64'hffffffffffffffff, 64'h0};  // tx_prio_pause
-    163: return '{17'h01568, 1'b1, 3'(AccRo), 64'hffffffffffffffff, 64'h0};  // tx_prio_pause
-    164: return '{17'h01570, 1'b1, 3'(AccRo), 64'hffffffffffffffff, 64'h0};  // tx_prio_pause
-    165: return '{17'h01578, 1'b1, 3'(AccRo), 64'hffffffffffffffff, 64'h0};  // tx_prio_pause
-    166: return '{17'h01580, 1'b1, 3'(AccRo), 64'hffffffffffffffff, 64'h0};  // tx_pause_storm_warning_events
-    167: return '{17'h01588, 1'b1, 3'(AccRo), 64'hffffffffffffffff, 64'h0};  // tx_pause_storm_error_events
-    168: return '{17'h01590, 1'b1, 3'(AccRo), 64'hffffffffffffffff, 64'h0};  // rx_pause_storm_events
-    169: return '{17'h01598, 1'b1, 3'(AccRo), 64'hffffffffffffffff, 64'h0};  // stall_tx_pause
+    30: return '{17'h00200, 1'b0, 3'(AccRw), 64'hff11, 64'hff01};  // np_ctrl
+    31: return '{17'h00204, 1'b0, 3'(AccRw), 64'hfff, 64'h4};  // np_min_time_between_cnps
+    32: return '{17'h00208, 1'b0, 3'(AccRw), 64'h3f, 64'h30};  // np_cnp_dscp
+    33: return '{17'h0020c, 1'b0, 3'(AccRw), 64'h7, 64'h6};  // np_cnp_prio
+    34: return '{17'h01000, 1'b1, 3'(AccRo), 64'hffffffffffffffff, 64'h0};  // rx_frames
+    35: return '{17'h01008, 1'b1, 3'(AccRo), 64'hffffffffffffffff, 64'h0};  // rx_bytes
+    36: return '{17'h01010, 1'b1, 3'(AccRo), 64'hffffffffffffffff, 64'h0};  // rx_roce_packets
+    37: return '{17'h01018, 1'b1, 3'(AccRo), 64'hffffffffffffffff, 64'h0};  // rx_write_requests
+    38: return '{17'h01020, 1'b1, 3'(AccRo), 64'hffffffffffffffff, 64'h0};  // rx_payload_bytes
+    39: return '{17'h01028, 1'b1, 3'(AccRo), 64'hffffffffffffffff, 64'h0};  // rx_ecn_ce
+    40: return '{17'h01030, 1'b1, 3'(AccRo), 64'hffffffffffffffff, 64'h0};  // rx_fecn
+    41: return '{17'h01038, 1'b1, 3'(AccRo), 64'hffffffffffffffff, 64'h0};  // rx_becn
+    42: return '{17'h01040, 1'b1, 3'(AccRo), 64'hffffffffffffffff, 64'h0};  // rx_acks
+    43: return '{17'h01048, 1'b1, 3'(AccRo), 64'hffffffffffffffff, 64'h0};  // rx_naks
+    44: return '{17'h01050, 1'b1, 3'(AccRo), 64'hffffffffffffffff, 64'h0};  // rx_ecn_ect0
+    45: return '{17'h01058, 1'b1, 3'(AccRo), 64'hffffffffffffffff, 64'h0};  // rx_ecn_ect1
+    46: return '{17'h01080, 1'b1, 3'(AccRo), 64'hffffffffffffffff, 64'h0};  // tx_frames
+    47: return '{17'h01088, 1'b1, 3'(AccRo), 64'hffffffffffffffff, 64'h0};  // tx_bytes
+    48: return '{17'h01090, 1'b1, 3'(AccRo), 64'hffffffffffffffff, 64'h0};  // tx_write_packets
+    49: return '{17'h01098, 1'b1, 3'(AccRo), 64'hffffffffffffffff, 64'h0};  // tx_acks
+    50: return '{17'h010a0, 1'b1, 3'(AccRo), 64'hffffffffffffffff, 64'h0};  // tx_naks
+    51: return '{17'h010a8, 1'b1, 3'(AccRo), 64'hffffffffffffffff, 64'h0};  // tx_aborted
+    52: return '{17'h010b0, 1'b1, 3'(AccRo), 64'hffffffffffffffff, 64'h0};  // wqe_fetched
+    53: return '{17'h010b8, 1'b1, 3'(AccRo), 64'hffffffffffffffff, 64'h0};  // cqe_written
+    54: return '{17'h010c0, 1'b1, 3'(AccRo), 64'hffffffffffffffff, 64'h0};  // cqe_overrun
+    55: return '{17'h010c8, 1'b1, 3'(AccRo), 64'hffffffffffffffff, 64'h0};  // req_cqe_error
+    56: return '{17'h010d0, 1'b1, 3'(AccRo), 64'hffffffffffffffff, 64'h0};  // req_cqe_flush_error
+    57: return '{17'h010d8, 1'b1, 3'(AccRo), 64'hffffffffffffffff, 64'h0};  // bad_doorbells
+    58: return '{17'h010e0, 1'b1, 3'(AccRo), 64'hffffffffffffffff, 64'h0};  // axi_read_errors
+    59: return '{17'h010e8, 1'b1, 3'(AccRo), 64'hffffffffffffffff, 64'h0};  // axi_write_errors
+    60: return '{17'h010f0, 1'b1, 3'(AccRo), 64'hffffffffffffffff, 64'h0};  // commands
+    61: return '{17'h010f8, 1'b1, 3'(AccRo), 64'hffffffffffffffff, 64'h0};  // cycles
+    62: return '{17'h01100, 1'b1, 3'(AccRo), 64'hffffffffffffffff, 64'h0};  // stall_rx_dma
+    63: return '{17'h01108, 1'b1, 3'(AccRo), 64'hffffffffffffffff, 64'h0};  // stall_tx_mac
+    64: return '{17'h01110, 1'b1, 3'(AccRo), 64'hffffffffffffffff, 64'h0};  // stall_tx_window
+    65: return '{17'h01118, 1'b1, 3'(AccRo), 64'hffffffffffffffff, 64'h0};  // stall_tx_read
+    66: return '{17'h01120, 1'b1, 3'(AccRo), 64'hffffffffffffffff, 64'h0};  // local_ack_timeout_err
+    67: return '{17'h01128, 1'b1, 3'(AccRo), 64'hffffffffffffffff, 64'h0};  // packet_seq_err
+    68: return '{17'h01130, 1'b1, 3'(AccRo), 64'hffffffffffffffff, 64'h0};  // rnr_nak_retry_err
+    69: return '{17'h01138, 1'b1, 3'(AccRo), 64'hffffffffffffffff, 64'h0};  // tx_retransmits
+    70: return '{17'h01140, 1'b1, 3'(AccRo), 64'hffffffffffffffff, 64'h0};  // rx_send_requests
+    71: return '{17'h01148, 1'b1, 3'(AccRo), 64'hffffffffffffffff, 64'h0};  // out_of_buffer
+    72: return '{17'h01150, 1'b1, 3'(AccRo), 64'hffffffffffffffff, 64'h0};  // rx_read_requests
+    73: return '{17'h01158, 1'b1, 3'(AccRo), 64'hffffffffffffffff, 64'h0};  // rx_atomic_requests
+    74: return '{17'h01160, 1'b1, 3'(AccRo), 64'hffffffffffffffff, 64'h0};  // duplicate_request
+    75: return '{17'h01168, 1'b1, 3'(AccRo), 64'hffffffffffffffff, 64'h0};  // tx_read_responses
+    76: return '{17'h01170, 1'b1, 3'(AccRo), 64'hffffffffffffffff, 64'h0};  // wqe_pushed
+    77: return '{17'h01178, 1'b1, 3'(AccRo), 64'hffffffffffffffff, 64'h0};  // wqe_push_unused
+    78: return '{17'h01180, 1'b1, 3'(AccRo), 64'hffffffffffffffff, 64'h0};  // tx_read_requests
+    79: return '{17'h01188, 1'b1, 3'(AccRo), 64'hffffffffffffffff, 64'h0};  // tx_atomic_requests
+    80: return '{17'h01190, 1'b1, 3'(AccRo), 64'hffffffffffffffff, 64'h0};  // implied_nak_seq_err
+    81: return '{17'h01198, 1'b1, 3'(AccRo), 64'hffffffffffffffff, 64'h0};  // rx_dup_responses
+    82: return '{17'h011a0, 1'b1, 3'(AccRo), 64'hffffffffffffffff, 64'h0};  // rx_ghost_responses
+    83: return '{17'h011a8, 1'b1, 3'(AccRo), 64'hffffffffffffffff, 64'h0};  // rx_raw_frames
+    84: return '{17'h011b0, 1'b1, 3'(AccRo), 64'hffffffffffffffff, 64'h0};  // tx_raw_frames
+    85: return '{17'h011b8, 1'b1, 3'(AccRo), 64'hffffffffffffffff, 64'h0};  // resp_cqe_error
+    86: return '{17'h011c0, 1'b1, 3'(AccRo), 64'hffffffffffffffff, 64'h0};  // resp_cqe_flush_error
+    87: return '{17'h011c8, 1'b1, 3'(AccRo), 64'hffffffffffffffff, 64'h0};  // eqe_written
+    88: return '{17'h011d0, 1'b1, 3'(AccRo), 64'hffffffffffffffff, 64'h0};  // eqe_lost
+    89: return '{17'h011d8, 1'b1, 3'(AccRo), 64'hffffffffffffffff, 64'h0};  // interrupts
+    90: return '{17'h01200, 1'b1, 3'(AccRo), 64'hffffffffffffffff, 64'h0};  // rx_drop
+    91: return '{17'h01208, 1'b1, 3'(AccRo), 64'hffffffffffffffff, 64'h0};  // rx_drop
+    92: return '{17'h01210, 1'b1, 3'(AccRo), 64'hffffffffffffffff, 64'h0};  // rx_drop
+    93: return '{17'h01218, 1'b1, 3'(AccRo), 64'hffffffffffffffff, 64'h0};  // rx_drop
+    94: return '{17'h01220, 1'b1, 3'(AccRo), 64'hffffffffffffffff, 64'h0};  // rx_drop
+    95: return '{17'h01228, 1'b1, 3'(AccRo), 64'hffffffffffffffff, 64'h0};  // rx_drop
+    96: return '{17'h01230, 1'b1, 3'(AccRo), 64'hffffffffffffffff, 64'h0};  // rx_drop
+    97: return '{17'h01238, 1'b1, 3'(AccRo), 64'hffffffffffffffff, 64'h0};  // rx_drop
+    98: return '{17'h01240, 1'b1, 3'(AccRo), 64'hffffffffffffffff, 64'h0};  // rx_drop
+    99: return '{17'h01248, 1'b1, 3'(AccRo), 64'hffffffffffffffff, 64'h0};  // rx_drop
+    100: return '{17'h01250, 1'b1, 3'(AccRo), 64'hffffffffffffffff, 64'h0};  // rx_drop
+    101: return '{17'h01258, 1'b1, 3'(AccRo), 64'hffffffffffffffff, 64'h0};  // rx_drop
+    102: return '{17'h01260, 1'b1, 3'(AccRo), 64'hffffffffffffffff, 64'h0};  // rx_drop
+    103: return '{17'h01268, 1'b1, 3'(AccRo), 64'hffffffffffffffff, 64'h0};  // rx_drop
+    104: return '{17'h01270, 1'b1, 3'(AccRo), 64'hffffffffffffffff, 64'h0};  // rx_drop
+    105: return '{17'h01278, 1'b1, 3'(AccRo), 64'hffffffffffffffff, 64'h0};  // rx_drop
+    106: return '{17'h01280, 1'b1, 3'(AccRo), 64'hffffffffffffffff, 64'h0};  // rx_drop
+    107: return '{17'h01288, 1'b1, 3'(AccRo), 64'hffffffffffffffff, 64'h0};  // rx_drop
+    108: return '{17'h01290, 1'b1, 3'(AccRo), 64'hffffffffffffffff, 64'h0};  // rx_drop
+    109: return '{17'h01298, 1'b1, 3'(AccRo), 64'hffffffffffffffff, 64'h0};  // rx_drop
+    110: return '{17'h012a0, 1'b1, 3'(AccRo), 64'hffffffffffffffff, 64'h0};  // rx_drop
+    111: return '{17'h012a8, 1'b1, 3'(AccRo), 64'hffffffffffffffff, 64'h0};  // rx_drop
+    112: return '{17'h012b0, 1'b1, 3'(AccRo), 64'hffffffffffffffff, 64'h0};  // rx_drop
+    113: return '{17'h012b8, 1'b1, 3'(AccRo), 64'hffffffffffffffff, 64'h0};  // rx_drop
+    114: return '{17'h01300, 1'b1, 3'(AccRo), 64'hffffffffffffffff, 64'h0};  // transport_drop
+    115: return '{17'h01308, 1'b1, 3'(AccRo), 64'hffffffffffffffff, 64'h0};  // transport_drop
+    116: return '{17'h01310, 1'b1, 3'(AccRo), 64'hffffffffffffffff, 64'h0};  // transport_drop
+    117: return '{17'h01318, 1'b1, 3'(AccRo), 64'hffffffffffffffff, 64'h0};  // transport_drop
+    118: return '{17'h01320, 1'b1, 3'(AccRo), 64'hffffffffffffffff, 64'h0};  // transport_drop
+    119: return '{17'h01328, 1'b1, 3'(AccRo), 64'hffffffffffffffff, 64'h0};  // transport_drop
+    120: return '{17'h01330, 1'b1, 3'(AccRo), 64'hffffffffffffffff, 64'h0};  // transport_drop
+    121: return '{17'h01338, 1'b1, 3'(AccRo), 64'hffffffffffffffff, 64'h0};  // transport_drop
+    122: return '{17'h01340, 1'b1, 3'(AccRo), 64'hffffffffffffffff, 64'h0};  // transport_drop
+    123: return '{17'h01348, 1'b1, 3'(AccRo), 64'hffffffffffffffff, 64'h0};  // transport_drop
+    124: return '{17'h01350, 1'b1, 3'(AccRo), 64'hffffffffffffffff, 64'h0};  // transport_drop
+    125: return '{17'h01358, 1'b1, 3'(AccRo), 64'hffffffffffffffff, 64'h0};  // transport_drop
+    126: return '{17'h01360, 1'b1, 3'(AccRo), 64'hffffffffffffffff, 64'h0};  // transport_drop
+    127: return '{17'h01368, 1'b1, 3'(AccRo), 64'hffffffffffffffff, 64'h0};  // transport_drop
+    128: return '{17'h01370, 1'b1, 3'(AccRo), 64'hffffffffffffffff, 64'h0};  // transport_drop
+    129: return '{17'h01378, 1'b1, 3'(AccRo), 64'hffffffffffffffff, 64'h0};  // transport_drop
+    130: return '{17'h01380, 1'b1, 3'(AccRo), 64'hffffffffffffffff, 64'h0};  // transport_drop
+    131: return '{17'h01388, 1'b1, 3'(AccRo), 64'hffffffffffffffff, 64'h0};  // transport_drop
+    132: return '{17'h01390, 1'b1, 3'(AccRo), 64'hffffffffffffffff, 64'h0};  // transport_drop
+    133: return '{17'h01398, 1'b1, 3'(AccRo), 64'hffffffffffffffff, 64'h0};  // transport_drop
+    134: return '{17'h01400, 1'b1, 3'(AccRo), 64'hffffffffffffffff, 64'h0};  // mr_cache_hit
+    135: return '{17'h01408, 1'b1, 3'(AccRo), 64'hffffffffffffffff, 64'h0};  // mr_cache_miss
+    136: return '{17'h01410, 1'b1, 3'(AccRo), 64'hffffffffffffffff, 64'h0};  // mr_cache_evict
+    137: return '{17'h01418, 1'b1, 3'(AccRo), 64'hffffffffffffffff, 64'h0};  // mr_cache_writeback
+    138: return '{17'h01420, 1'b1, 3'(AccRo), 64'hffffffffffffffff, 64'h0};  // mr_cache_stall
+    139: return '{17'h01430, 1'b1, 3'(AccRo), 64'hffffffffffffffff, 64'h0};  // stall_tx_credit
+    140: return '{17'h01438, 1'b1, 3'(AccRo), 64'hffffffffffffffff, 64'h0};  // tx_credit_updates
+    141: return '{17'h01440, 1'b1, 3'(AccRo), 64'hffffffffffffffff, 64'h0};  // qp_cache_hit
+    142: return '{17'h01448, 1'b1, 3'(AccRo), 64'hffffffffffffffff, 64'h0};  // qp_cache_miss
+    143: return '{17'h01450, 1'b1, 3'(AccRo), 64'hffffffffffffffff, 64'h0};  // qp_cache_evict
+    144: return '{17'h01458, 1'b1, 3'(AccRo), 64'hffffffffffffffff, 64'h0};  // qp_cache_writeback
+    145: return '{17'h01460, 1'b1, 3'(AccRo), 64'hffffffffffffffff, 64'h0};  // qp_cache_stall
+    146: return '{17'h01480, 1'b1, 3'(AccRo), 64'hffffffffffffffff, 64'h0};  // cq_cache_hit
+    147: return '{17'h01488, 1'b1, 3'(AccRo), 64'hffffffffffffffff, 64'h0};  // cq_cache_miss
+    148: return '{17'h01490, 1'b1, 3'(AccRo), 64'hffffffffffffffff, 64'h0};  // cq_cache_evict
+    149: return '{17'h01498, 1'b1, 3'(AccRo), 64'hffffffffffffffff, 64'h0};  // cq_cache_writeback
+    150: return '{17'h014a0, 1'b1, 3'(AccRo), 64'hffffffffffffffff, 64'h0};  // cq_cache_stall
+    151: return '{17'h014c0, 1'b1, 3'(AccRo), 64'hffffffffffffffff, 64'h0};  // srq_cache_hit
+    152: return '{17'h014c8, 1'b1, 3'(AccRo), 64'hffffffffffffffff, 64'h0};  // srq_cache_miss
+    153: return '{17'h014d0, 1'b1, 3'(AccRo), 64'hffffffffffffffff, 64'h0};  // srq_cache_evict
+    154: return '{17'h014d8, 1'b1, 3'(AccRo), 64'hffffffffffffffff, 64'h0};  // srq_cache_writeback
+    155: return '{17'h014e0, 1'b1, 3'(AccRo), 64'hffffffffffffffff, 64'h0};  // srq_cache_stall
+    156: return '{17'h01500, 1'b1, 3'(AccRo), 64'hffffffffffffffff, 64'h0};  // rx_prio_pause
+    157: return '{17'h01508, 1'b1, 3'(AccRo), 64'hffffffffffffffff, 64'h0};  // rx_prio_pause
+    158: return '{17'h01510, 1'b1, 3'(AccRo), 64'hffffffffffffffff, 64'h0};  // rx_prio_pause
+    159: return '{17'h01518, 1'b1, 3'(AccRo), 64'hffffffffffffffff, 64'h0};  // rx_prio_pause
+    160: return '{17'h01520, 1'b1, 3'(AccRo), 64'hffffffffffffffff, 64'h0};  // rx_prio_pause
+    161: return '{17'h01528, 1'b1, 3'(AccRo), 64'hffffffffffffffff, 64'h0};  // rx_prio_pause
+    162: return '{17'h01530, 1'b1, 3'(AccRo), 64'hffffffffffffffff, 64'h0};  // rx_prio_pause
+    163: return '{17'h01538, 1'b1, 3'(AccRo), 64'hffffffffffffffff, 64'h0};  // rx_prio_pause
+    164: return '{17'h01540, 1'b1, 3'(AccRo), 64'hffffffffffffffff, 64'h0};  // tx_prio_pause
+    165: return '{17'h01548, 1'b1, 3'(AccRo), 64'hffffffffffffffff, 64'h0};  // tx_prio_pause
+    166: return '{17'h01550, 1'b1, 3'(AccRo), 64'hffffffffffffffff, 64'h0};  // tx_prio_pause
+    167: return '{17'h01558, 1'b1, 3'(AccRo), 64'hffffffffffffffff, 64'h0};  // tx_prio_pause
+    168: return '{17'h01560, 1'b1, 3'(AccRo), 64'hffffffffffffffff, 64'h0};  // tx_prio_pause
+    169: return '{17'h01568, 1'b1, 3'(AccRo), 64'hffffffffffffffff, 64'h0};  // tx_prio_pause
+    170: return '{17'h01570, 1'b1, 3'(AccRo), 64'hffffffffffffffff, 64'h0};  // tx_prio_pause
+    171: return '{17'h01578, 1'b1, 3'(AccRo), 64'hffffffffffffffff, 64'h0};  // tx_prio_pause
+    172: return '{17'h01580, 1'b1, 3'(AccRo), 64'hffffffffffffffff, 64'h0};  // tx_pause_storm_warning_events
+    173: return '{17'h01588, 1'b1, 3'(AccRo), 64'hffffffffffffffff, 64'h0};  // tx_pause_storm_error_events
+    174: return '{17'h01590, 1'b1, 3'(AccRo), 64'hffffffffffffffff, 64'h0};  // rx_pause_storm_events
+    175: return '{17'h01598, 1'b1, 3'(AccRo), 64'hffffffffffffffff, 64'h0};  // stall_tx_pause
     default: return '0;
   endcase
 endfunction
@@ -276,14 +282,22 @@ assign seen[28] = '0;
 assign qe[28] = 1'b0;
 assign seen[29] = '0;
 assign qe[29] = 1'b0;
-assign seen[30] = '0;
-assign qe[30] = 1'b0;
-assign seen[31] = '0;
-assign qe[31] = 1'b0;
-assign seen[32] = '0;
-assign qe[32] = 1'b0;
-assign seen[33] = '0;
-assign qe[33] = 1'b0;
+assign seen[30][0] = reg2hw.np_ctrl.enable;
+assign seen[30][3:1] = '0;
+assign seen[30][4] = reg2hw.np_ctrl.per_port;
+assign seen[30][7:5] = '0;
+assign seen[30][15:8] = reg2hw.np_ctrl.prio_mask;
+assign seen[30][63:16] = '0;
+assign qe[30] = reg2hw.np_ctrl.qe;
+assign seen[31][11:0] = reg2hw.np_min_time_between_cnps.us;
+assign seen[31][63:12] = '0;
+assign qe[31] = reg2hw.np_min_time_between_cnps.qe;
+assign seen[32][5:0] = reg2hw.np_cnp_dscp.dscp;
+assign seen[32][63:6] = '0;
+assign qe[32] = reg2hw.np_cnp_dscp.qe;
+assign seen[33][2:0] = reg2hw.np_cnp_prio.prio;
+assign seen[33][63:3] = '0;
+assign qe[33] = reg2hw.np_cnp_prio.qe;
 assign seen[34] = '0;
 assign qe[34] = 1'b0;
 assign seen[35] = '0;
@@ -556,6 +570,18 @@ assign seen[168] = '0;
 assign qe[168] = 1'b0;
 assign seen[169] = '0;
 assign qe[169] = 1'b0;
+assign seen[170] = '0;
+assign qe[170] = 1'b0;
+assign seen[171] = '0;
+assign qe[171] = 1'b0;
+assign seen[172] = '0;
+assign qe[172] = 1'b0;
+assign seen[173] = '0;
+assign qe[173] = 1'b0;
+assign seen[174] = '0;
+assign qe[174] = 1'b0;
+assign seen[175] = '0;
+assign qe[175] = 1'b0;
 
 // What hardware gives: ro values, rw1c set pulses. Call csr_apply after a change.
 logic [63:0] drive [NumCsr];
@@ -602,146 +628,148 @@ task automatic csr_apply();
   hw2reg.last_dip[0].addr = drive[27][63:0];
   hw2reg.last_dip[1].addr = drive[28][63:0];
   hw2reg.irq_pending.vectors = drive[29][3:0];
-  hw2reg.rx_frames.count = drive[30][63:0];
-  hw2reg.rx_bytes.count = drive[31][63:0];
-  hw2reg.rx_roce_packets.count = drive[32][63:0];
-  hw2reg.rx_write_requests.count = drive[33][63:0];
-  hw2reg.rx_payload_bytes.count = drive[34][63:0];
-  hw2reg.rx_ecn_ce.count = drive[35][63:0];
-  hw2reg.rx_fecn.count = drive[36][63:0];
-  hw2reg.rx_becn.count = drive[37][63:0];
-  hw2reg.rx_acks.count = drive[38][63:0];
-  hw2reg.rx_naks.count = drive[39][63:0];
-  hw2reg.tx_frames.count = drive[40][63:0];
-  hw2reg.tx_bytes.count = drive[41][63:0];
-  hw2reg.tx_write_packets.count = drive[42][63:0];
-  hw2reg.tx_acks.count = drive[43][63:0];
-  hw2reg.tx_naks.count = drive[44][63:0];
-  hw2reg.tx_aborted.count = drive[45][63:0];
-  hw2reg.wqe_fetched.count = drive[46][63:0];
-  hw2reg.cqe_written.count = drive[47][63:0];
-  hw2reg.cqe_overrun.count = drive[48][63:0];
-  hw2reg.req_cqe_error.count = drive[49][63:0];
-  hw2reg.req_cqe_flush_error.count = drive[50][63:0];
-  hw2reg.bad_doorbells.count = drive[51][63:0];
-  hw2reg.axi_read_errors.count = drive[52][63:0];
-  hw2reg.axi_write_errors.count = drive[53][63:0];
-  hw2reg.commands.count = drive[54][63:0];
-  hw2reg.cycles.count = drive[55][63:0];
-  hw2reg.stall_rx_dma.count = drive[56][63:0];
-  hw2reg.stall_tx_mac.count = drive[57][63:0];
-  hw2reg.stall_tx_window.count = drive[58][63:0];
-  hw2reg.stall_tx_read.count = drive[59][63:0];
-  hw2reg.local_ack_timeout_err.count = drive[60][63:0];
-  hw2reg.packet_seq_err.count = drive[61][63:0];
-  hw2reg.rnr_nak_retry_err.count = drive[62][63:0];
-  hw2reg.tx_retransmits.count = drive[63][63:0];
-  hw2reg.rx_send_requests.count = drive[64][63:0];
-  hw2reg.out_of_buffer.count = drive[65][63:0];
-  hw2reg.rx_read_requests.count = drive[66][63:0];
-  hw2reg.rx_atomic_requests.count = drive[67][63:0];
-  hw2reg.duplicate_request.count = drive[68][63:0];
-  hw2reg.tx_read_responses.count = drive[69][63:0];
-  hw2reg.wqe_pushed.count = drive[70][63:0];
-  hw2reg.wqe_push_unused.count = drive[71][63:0];
-  hw2reg.tx_read_requests.count = drive[72][63:0];
-  hw2reg.tx_atomic_requests.count = drive[73][63:0];
-  hw2reg.implied_nak_seq_err.count = drive[74][63:0];
-  hw2reg.rx_dup_responses.count = drive[75][63:0];
-  hw2reg.rx_ghost_responses.count = drive[76][63:0];
-  hw2reg.rx_raw_frames.count = drive[77][63:0];
-  hw2reg.tx_raw_frames.count = drive[78][63:0];
-  hw2reg.resp_cqe_error.count = drive[79][63:0];
-  hw2reg.resp_cqe_flush_error.count = drive[80][63:0];
-  hw2reg.eqe_written.count = drive[81][63:0];
-  hw2reg.eqe_lost.count = drive[82][63:0];
-  hw2reg.interrupts.count = drive[83][63:0];
-  hw2reg.rx_drop[0].count = drive[84][63:0];
-  hw2reg.rx_drop[1].count = drive[85][63:0];
-  hw2reg.rx_drop[2].count = drive[86][63:0];
-  hw2reg.rx_drop[3].count = drive[87][63:0];
-  hw2reg.rx_drop[4].count = drive[88][63:0];
-  hw2reg.rx_drop[5].count = drive[89][63:0];
-  hw2reg.rx_drop[6].count = drive[90][63:0];
-  hw2reg.rx_drop[7].count = drive[91][63:0];
-  hw2reg.rx_drop[8].count = drive[92][63:0];
-  hw2reg.rx_drop[9].count = drive[93][63:0];
-  hw2reg.rx_drop[10].count = drive[94][63:0];
-  hw2reg.rx_drop[11].count = drive[95][63:0];
-  hw2reg.rx_drop[12].count = drive[96][63:0];
-  hw2reg.rx_drop[13].count = drive[97][63:0];
-  hw2reg.rx_drop[14].count = drive[98][63:0];
-  hw2reg.rx_drop[15].count = drive[99][63:0];
-  hw2reg.rx_drop[16].count = drive[100][63:0];
-  hw2reg.rx_drop[17].count = drive[101][63:0];
-  hw2reg.rx_drop[18].count = drive[102][63:0];
-  hw2reg.rx_drop[19].count = drive[103][63:0];
-  hw2reg.rx_drop[20].count = drive[104][63:0];
-  hw2reg.rx_drop[21].count = drive[105][63:0];
-  hw2reg.rx_drop[22].count = drive[106][63:0];
-  hw2reg.rx_drop[23].count = drive[107][63:0];
-  hw2reg.transport_drop[0].count = drive[108][63:0];
-  hw2reg.transport_drop[1].count = drive[109][63:0];
-  hw2reg.transport_drop[2].count = drive[110][63:0];
-  hw2reg.transport_drop[3].count = drive[111][63:0];
-  hw2reg.transport_drop[4].count = drive[112][63:0];
-  hw2reg.transport_drop[5].count = drive[113][63:0];
-  hw2reg.transport_drop[6].count = drive[114][63:0];
-  hw2reg.transport_drop[7].count = drive[115][63:0];
-  hw2reg.transport_drop[8].count = drive[116][63:0];
-  hw2reg.transport_drop[9].count = drive[117][63:0];
-  hw2reg.transport_drop[10].count = drive[118][63:0];
-  hw2reg.transport_drop[11].count = drive[119][63:0];
-  hw2reg.transport_drop[12].count = drive[120][63:0];
-  hw2reg.transport_drop[13].count = drive[121][63:0];
-  hw2reg.transport_drop[14].count = drive[122][63:0];
-  hw2reg.transport_drop[15].count = drive[123][63:0];
-  hw2reg.transport_drop[16].count = drive[124][63:0];
-  hw2reg.transport_drop[17].count = drive[125][63:0];
-  hw2reg.transport_drop[18].count = drive[126][63:0];
-  hw2reg.transport_drop[19].count = drive[127][63:0];
-  hw2reg.mr_cache_hit.count = drive[128][63:0];
-  hw2reg.mr_cache_miss.count = drive[129][63:0];
-  hw2reg.mr_cache_evict.count = drive[130][63:0];
-  hw2reg.mr_cache_writeback.count = drive[131][63:0];
-  hw2reg.mr_cache_stall.count = drive[132][63:0];
-  hw2reg.stall_tx_credit.count = drive[133][63:0];
-  hw2reg.tx_credit_updates.count = drive[134][63:0];
-  hw2reg.qp_cache_hit.count = drive[135][63:0];
-  hw2reg.qp_cache_miss.count = drive[136][63:0];
-  hw2reg.qp_cache_evict.count = drive[137][63:0];
-  hw2reg.qp_cache_writeback.count = drive[138][63:0];
-  hw2reg.qp_cache_stall.count = drive[139][63:0];
-  hw2reg.cq_cache_hit.count = drive[140][63:0];
-  hw2reg.cq_cache_miss.count = drive[141][63:0];
-  hw2reg.cq_cache_evict.count = drive[142][63:0];
-  hw2reg.cq_cache_writeback.count = drive[143][63:0];
-  hw2reg.cq_cache_stall.count = drive[144][63:0];
-  hw2reg.srq_cache_hit.count = drive[145][63:0];
-  hw2reg.srq_cache_miss.count = drive[146][63:0];
-  hw2reg.srq_cache_evict.count = drive[147][63:0];
-  hw2reg.srq_cache_writeback.count = drive[148][63:0];
-  hw2reg.srq_cache_stall.count = drive[149][63:0];
-  hw2reg.rx_prio_pause[0].count = drive[150][63:0];
-  hw2reg.rx_prio_pause[1].count = drive[151][63:0];
-  hw2reg.rx_prio_pause[2].count = drive[152][63:0];
-  hw2reg.rx_prio_pause[3].count = drive[153][63:0];
-  hw2reg.rx_prio_pause[4].count = drive[154][63:0];
-  hw2reg.rx_prio_pause[5].count = drive[155][63:0];
-  hw2reg.rx_prio_pause[6].count = drive[156][63:0];
-  hw2reg.rx_prio_pause[7].count = drive[157][63:0];
-  hw2reg.tx_prio_pause[0].count = drive[158][63:0];
-  hw2reg.tx_prio_pause[1].count = drive[159][63:0];
-  hw2reg.tx_prio_pause[2].count = drive[160][63:0];
-  hw2reg.tx_prio_pause[3].count = drive[161][63:0];
-  hw2reg.tx_prio_pause[4].count = drive[162][63:0];
-  hw2reg.tx_prio_pause[5].count = drive[163][63:0];
-  hw2reg.tx_prio_pause[6].count = drive[164][63:0];
-  hw2reg.tx_prio_pause[7].count = drive[165][63:0];
-  hw2reg.tx_pause_storm_warning_events.count = drive[166][63:0];
-  hw2reg.tx_pause_storm_error_events.count = drive[167][63:0];
-  hw2reg.rx_pause_storm_events.count = drive[168][63:0];
-  hw2reg.stall_tx_pause.count = drive[169][63:0];
+  hw2reg.rx_frames.count = drive[34][63:0];
+  hw2reg.rx_bytes.count = drive[35][63:0];
+  hw2reg.rx_roce_packets.count = drive[36][63:0];
+  hw2reg.rx_write_requests.count = drive[37][63:0];
+  hw2reg.rx_payload_bytes.count = drive[38][63:0];
+  hw2reg.rx_ecn_ce.count = drive[39][63:0];
+  hw2reg.rx_fecn.count = drive[40][63:0];
+  hw2reg.rx_becn.count = drive[41][63:0];
+  hw2reg.rx_acks.count = drive[42][63:0];
+  hw2reg.rx_naks.count = drive[43][63:0];
+  hw2reg.rx_ecn_ect0.count = drive[44][63:0];
+  hw2reg.rx_ecn_ect1.count = drive[45][63:0];
+  hw2reg.tx_frames.count = drive[46][63:0];
+  hw2reg.tx_bytes.count = drive[47][63:0];
+  hw2reg.tx_write_packets.count = drive[48][63:0];
+  hw2reg.tx_acks.count = drive[49][63:0];
+  hw2reg.tx_naks.count = drive[50][63:0];
+  hw2reg.tx_aborted.count = drive[51][63:0];
+  hw2reg.wqe_fetched.count = drive[52][63:0];
+  hw2reg.cqe_written.count = drive[53][63:0];
+  hw2reg.cqe_overrun.count = drive[54][63:0];
+  hw2reg.req_cqe_error.count = drive[55][63:0];
+  hw2reg.req_cqe_flush_error.count = drive[56][63:0];
+  hw2reg.bad_doorbells.count = drive[57][63:0];
+  hw2reg.axi_read_errors.count = drive[58][63:0];
+  hw2reg.axi_write_errors.count = drive[59][63:0];
+  hw2reg.commands.count = drive[60][63:0];
+  hw2reg.cycles.count = drive[61][63:0];
+  hw2reg.stall_rx_dma.count = drive[62][63:0];
+  hw2reg.stall_tx_mac.count = drive[63][63:0];
+  hw2reg.stall_tx_window.count = drive[64][63:0];
+  hw2reg.stall_tx_read.count = drive[65][63:0];
+  hw2reg.local_ack_timeout_err.count = drive[66][63:0];
+  hw2reg.packet_seq_err.count = drive[67][63:0];
+  hw2reg.rnr_nak_retry_err.count = drive[68][63:0];
+  hw2reg.tx_retransmits.count = drive[69][63:0];
+  hw2reg.rx_send_requests.count = drive[70][63:0];
+  hw2reg.out_of_buffer.count = drive[71][63:0];
+  hw2reg.rx_read_requests.count = drive[72][63:0];
+  hw2reg.rx_atomic_requests.count = drive[73][63:0];
+  hw2reg.duplicate_request.count = drive[74][63:0];
+  hw2reg.tx_read_responses.count = drive[75][63:0];
+  hw2reg.wqe_pushed.count = drive[76][63:0];
+  hw2reg.wqe_push_unused.count = drive[77][63:0];
+  hw2reg.tx_read_requests.count = drive[78][63:0];
+  hw2reg.tx_atomic_requests.count = drive[79][63:0];
+  hw2reg.implied_nak_seq_err.count = drive[80][63:0];
+  hw2reg.rx_dup_responses.count = drive[81][63:0];
+  hw2reg.rx_ghost_responses.count = drive[82][63:0];
+  hw2reg.rx_raw_frames.count = drive[83][63:0];
+  hw2reg.tx_raw_frames.count = drive[84][63:0];
+  hw2reg.resp_cqe_error.count = drive[85][63:0];
+  hw2reg.resp_cqe_flush_error.count = drive[86][63:0];
+  hw2reg.eqe_written.count = drive[87][63:0];
+  hw2reg.eqe_lost.count = drive[88][63:0];
+  hw2reg.interrupts.count = drive[89][63:0];
+  hw2reg.rx_drop[0].count = drive[90][63:0];
+  hw2reg.rx_drop[1].count = drive[91][63:0];
+  hw2reg.rx_drop[2].count = drive[92][63:0];
+  hw2reg.rx_drop[3].count = drive[93][63:0];
+  hw2reg.rx_drop[4].count = drive[94][63:0];
+  hw2reg.rx_drop[5].count = drive[95][63:0];
+  hw2reg.rx_drop[6].count = drive[96][63:0];
+  hw2reg.rx_drop[7].count = drive[97][63:0];
+  hw2reg.rx_drop[8].count = drive[98][63:0];
+  hw2reg.rx_drop[9].count = drive[99][63:0];
+  hw2reg.rx_drop[10].count = drive[100][63:0];
+  hw2reg.rx_drop[11].count = drive[101][63:0];
+  hw2reg.rx_drop[12].count = drive[102][63:0];
+  hw2reg.rx_drop[13].count = drive[103][63:0];
+  hw2reg.rx_drop[14].count = drive[104][63:0];
+  hw2reg.rx_drop[15].count = drive[105][63:0];
+  hw2reg.rx_drop[16].count = drive[106][63:0];
+  hw2reg.rx_drop[17].count = drive[107][63:0];
+  hw2reg.rx_drop[18].count = drive[108][63:0];
+  hw2reg.rx_drop[19].count = drive[109][63:0];
+  hw2reg.rx_drop[20].count = drive[110][63:0];
+  hw2reg.rx_drop[21].count = drive[111][63:0];
+  hw2reg.rx_drop[22].count = drive[112][63:0];
+  hw2reg.rx_drop[23].count = drive[113][63:0];
+  hw2reg.transport_drop[0].count = drive[114][63:0];
+  hw2reg.transport_drop[1].count = drive[115][63:0];
+  hw2reg.transport_drop[2].count = drive[116][63:0];
+  hw2reg.transport_drop[3].count = drive[117][63:0];
+  hw2reg.transport_drop[4].count = drive[118][63:0];
+  hw2reg.transport_drop[5].count = drive[119][63:0];
+  hw2reg.transport_drop[6].count = drive[120][63:0];
+  hw2reg.transport_drop[7].count = drive[121][63:0];
+  hw2reg.transport_drop[8].count = drive[122][63:0];
+  hw2reg.transport_drop[9].count = drive[123][63:0];
+  hw2reg.transport_drop[10].count = drive[124][63:0];
+  hw2reg.transport_drop[11].count = drive[125][63:0];
+  hw2reg.transport_drop[12].count = drive[126][63:0];
+  hw2reg.transport_drop[13].count = drive[127][63:0];
+  hw2reg.transport_drop[14].count = drive[128][63:0];
+  hw2reg.transport_drop[15].count = drive[129][63:0];
+  hw2reg.transport_drop[16].count = drive[130][63:0];
+  hw2reg.transport_drop[17].count = drive[131][63:0];
+  hw2reg.transport_drop[18].count = drive[132][63:0];
+  hw2reg.transport_drop[19].count = drive[133][63:0];
+  hw2reg.mr_cache_hit.count = drive[134][63:0];
+  hw2reg.mr_cache_miss.count = drive[135][63:0];
+  hw2reg.mr_cache_evict.count = drive[136][63:0];
+  hw2reg.mr_cache_writeback.count = drive[137][63:0];
+  hw2reg.mr_cache_stall.count = drive[138][63:0];
+  hw2reg.stall_tx_credit.count = drive[139][63:0];
+  hw2reg.tx_credit_updates.count = drive[140][63:0];
+  hw2reg.qp_cache_hit.count = drive[141][63:0];
+  hw2reg.qp_cache_miss.count = drive[142][63:0];
+  hw2reg.qp_cache_evict.count = drive[143][63:0];
+  hw2reg.qp_cache_writeback.count = drive[144][63:0];
+  hw2reg.qp_cache_stall.count = drive[145][63:0];
+  hw2reg.cq_cache_hit.count = drive[146][63:0];
+  hw2reg.cq_cache_miss.count = drive[147][63:0];
+  hw2reg.cq_cache_evict.count = drive[148][63:0];
+  hw2reg.cq_cache_writeback.count = drive[149][63:0];
+  hw2reg.cq_cache_stall.count = drive[150][63:0];
+  hw2reg.srq_cache_hit.count = drive[151][63:0];
+  hw2reg.srq_cache_miss.count = drive[152][63:0];
+  hw2reg.srq_cache_evict.count = drive[153][63:0];
+  hw2reg.srq_cache_writeback.count = drive[154][63:0];
+  hw2reg.srq_cache_stall.count = drive[155][63:0];
+  hw2reg.rx_prio_pause[0].count = drive[156][63:0];
+  hw2reg.rx_prio_pause[1].count = drive[157][63:0];
+  hw2reg.rx_prio_pause[2].count = drive[158][63:0];
+  hw2reg.rx_prio_pause[3].count = drive[159][63:0];
+  hw2reg.rx_prio_pause[4].count = drive[160][63:0];
+  hw2reg.rx_prio_pause[5].count = drive[161][63:0];
+  hw2reg.rx_prio_pause[6].count = drive[162][63:0];
+  hw2reg.rx_prio_pause[7].count = drive[163][63:0];
+  hw2reg.tx_prio_pause[0].count = drive[164][63:0];
+  hw2reg.tx_prio_pause[1].count = drive[165][63:0];
+  hw2reg.tx_prio_pause[2].count = drive[166][63:0];
+  hw2reg.tx_prio_pause[3].count = drive[167][63:0];
+  hw2reg.tx_prio_pause[4].count = drive[168][63:0];
+  hw2reg.tx_prio_pause[5].count = drive[169][63:0];
+  hw2reg.tx_prio_pause[6].count = drive[170][63:0];
+  hw2reg.tx_prio_pause[7].count = drive[171][63:0];
+  hw2reg.tx_pause_storm_warning_events.count = drive[172][63:0];
+  hw2reg.tx_pause_storm_error_events.count = drive[173][63:0];
+  hw2reg.rx_pause_storm_events.count = drive[174][63:0];
+  hw2reg.stall_tx_pause.count = drive[175][63:0];
 endtask
 
 function automatic logic db_defined(input logic [11:0] offset);

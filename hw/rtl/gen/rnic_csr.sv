@@ -68,9 +68,9 @@ module rnic_csr
   function automatic logic [1:0] csr_map(input logic [12:0] word);
     if (word inside {
           13'h0000, 13'h0002, [13'h0004:13'h0005], [13'h0008:13'h0009], [13'h000c:13'h000d],
-          [13'h0010:13'h0012], [13'h0020:13'h0025], [13'h0200:13'h0209], [13'h0210:13'h023b],
-          [13'h0240:13'h0257], [13'h0260:13'h0273], [13'h0280:13'h0284], [13'h0286:13'h028c],
-          [13'h0290:13'h0294], [13'h0298:13'h029c], [13'h02a0:13'h02b3]
+          [13'h0010:13'h0012], [13'h0020:13'h0025], [13'h0040:13'h0041], [13'h0200:13'h020b],
+          [13'h0210:13'h023b], [13'h0240:13'h0257], [13'h0260:13'h0273], [13'h0280:13'h0284],
+          [13'h0286:13'h028c], [13'h0290:13'h0294], [13'h0298:13'h029c], [13'h02a0:13'h02b3]
         }) return 2'b11;
     if (word inside {
           13'h0001, 13'h0003, 13'h000a, 13'h0013, 13'h0028
@@ -81,7 +81,7 @@ module rnic_csr
   // 1: one 64-bit register.
   function automatic logic csr_wide(input logic [12:0] word);
     return word inside {
-        13'h0008, [13'h0010:13'h0011], [13'h0020:13'h0025], [13'h0200:13'h0209],
+        13'h0008, [13'h0010:13'h0011], [13'h0020:13'h0025], [13'h0200:13'h020b],
         [13'h0210:13'h023b], [13'h0240:13'h0257], [13'h0260:13'h0273], [13'h0280:13'h0284],
         [13'h0286:13'h028c], [13'h0290:13'h0294], [13'h0298:13'h029c], [13'h02a0:13'h02b3]
     };
@@ -178,6 +178,11 @@ module rnic_csr
       reg_q.pfc_frames.xoff <= 16'h80;
       reg_q.pfc_frames.xon <= 16'h40;
       reg_q.pfc_watchdog.period <= 24'h186a0;
+      reg_q.np_ctrl.enable <= 1'h1;
+      reg_q.np_ctrl.prio_mask <= 8'hff;
+      reg_q.np_min_time_between_cnps.us <= 12'h4;
+      reg_q.np_cnp_dscp.dscp <= 6'h30;
+      reg_q.np_cnp_prio.prio <= 3'h6;
     end else begin
       qe_q <= wr_en;
       if (qe_q) begin
@@ -195,6 +200,10 @@ module rnic_csr
         reg_q.cmdr_base.qe <= 1'b0;
         reg_q.cmdq_cfg.qe <= 1'b0;
         reg_q.cmdq_pi.qe <= 1'b0;
+        reg_q.np_ctrl.qe <= 1'b0;
+        reg_q.np_min_time_between_cnps.qe <= 1'b0;
+        reg_q.np_cnp_dscp.qe <= 1'b0;
+        reg_q.np_cnp_prio.qe <= 1'b0;
       end
       if (wr_en) begin
         case (aw_addr_q[15:3])
@@ -303,6 +312,34 @@ module rnic_csr
                 (w_data_q[47:32] & wr_mask[47:32]);
             end
           end
+          13'h0040: begin
+            if (|w_strb_q[3:0]) begin
+              reg_q.np_ctrl.qe <= 1'b1;
+              reg_q.np_ctrl.enable <= (reg_q.np_ctrl.enable & ~wr_mask[0]) |
+                (w_data_q[0] & wr_mask[0]);
+              reg_q.np_ctrl.per_port <= (reg_q.np_ctrl.per_port & ~wr_mask[4]) |
+                (w_data_q[4] & wr_mask[4]);
+              reg_q.np_ctrl.prio_mask <= (reg_q.np_ctrl.prio_mask & ~wr_mask[15:8]) |
+                (w_data_q[15:8] & wr_mask[15:8]);
+            end
+            if (|w_strb_q[7:4]) begin
+              reg_q.np_min_time_between_cnps.qe <= 1'b1;
+              reg_q.np_min_time_between_cnps.us <= (reg_q.np_min_time_between_cnps.us & ~wr_mask[43:32]) |
+                (w_data_q[43:32] & wr_mask[43:32]);
+            end
+          end
+          13'h0041: begin
+            if (|w_strb_q[3:0]) begin
+              reg_q.np_cnp_dscp.qe <= 1'b1;
+              reg_q.np_cnp_dscp.dscp <= (reg_q.np_cnp_dscp.dscp & ~wr_mask[5:0]) |
+                (w_data_q[5:0] & wr_mask[5:0]);
+            end
+            if (|w_strb_q[7:4]) begin
+              reg_q.np_cnp_prio.qe <= 1'b1;
+              reg_q.np_cnp_prio.prio <= (reg_q.np_cnp_prio.prio & ~wr_mask[34:32]) |
+                (w_data_q[34:32] & wr_mask[34:32]);
+            end
+          end
           default: ;
         endcase
       end
@@ -370,6 +407,7 @@ module rnic_csr
   logic [63:0] group12_q;
   logic [63:0] group13_q;
   logic [63:0] group14_q;
+  logic [63:0] group15_q;
   logic [63:0] r_data_q;
   logic r_err_q;
   // High half that belongs to the 64-bit register whose low half was read last.
@@ -393,18 +431,19 @@ module rnic_csr
         9'h000: selected = group0_q;
         9'h001: selected = group1_q;
         9'h002: selected = group2_q;
-        9'h020: selected = group3_q;
-        9'h021: selected = group4_q;
-        9'h022: selected = group5_q;
-        9'h023: selected = group6_q;
-        9'h024: selected = group7_q;
-        9'h025: selected = group8_q;
-        9'h026: selected = group9_q;
-        9'h027: selected = group10_q;
-        9'h028: selected = group11_q;
-        9'h029: selected = group12_q;
-        9'h02a: selected = group13_q;
-        9'h02b: selected = group14_q;
+        9'h004: selected = group3_q;
+        9'h020: selected = group4_q;
+        9'h021: selected = group5_q;
+        9'h022: selected = group6_q;
+        9'h023: selected = group7_q;
+        9'h024: selected = group8_q;
+        9'h025: selected = group9_q;
+        9'h026: selected = group10_q;
+        9'h027: selected = group11_q;
+        9'h028: selected = group12_q;
+        9'h029: selected = group13_q;
+        9'h02a: selected = group14_q;
+        9'h02b: selected = group15_q;
         default: ;
       endcase
       if (high_valid_q && ar_wide_q && ar_addr_q[2] && high_word_q == ar_addr_q[15:3]) begin
@@ -549,468 +588,488 @@ module rnic_csr
       group3_q <= '0;
       case (ar_addr_q[6:3])
         4'h0: begin
-          group3_q[63:0] <= hw2reg_i.rx_frames.count;
+          group3_q[0] <= reg_q.np_ctrl.enable;
+          group3_q[4] <= reg_q.np_ctrl.per_port;
+          group3_q[15:8] <= reg_q.np_ctrl.prio_mask;
+          group3_q[43:32] <= reg_q.np_min_time_between_cnps.us;
         end
         4'h1: begin
-          group3_q[63:0] <= hw2reg_i.rx_bytes.count;
-        end
-        4'h2: begin
-          group3_q[63:0] <= hw2reg_i.rx_roce_packets.count;
-        end
-        4'h3: begin
-          group3_q[63:0] <= hw2reg_i.rx_write_requests.count;
-        end
-        4'h4: begin
-          group3_q[63:0] <= hw2reg_i.rx_payload_bytes.count;
-        end
-        4'h5: begin
-          group3_q[63:0] <= hw2reg_i.rx_ecn_ce.count;
-        end
-        4'h6: begin
-          group3_q[63:0] <= hw2reg_i.rx_fecn.count;
-        end
-        4'h7: begin
-          group3_q[63:0] <= hw2reg_i.rx_becn.count;
-        end
-        4'h8: begin
-          group3_q[63:0] <= hw2reg_i.rx_acks.count;
-        end
-        4'h9: begin
-          group3_q[63:0] <= hw2reg_i.rx_naks.count;
+          group3_q[5:0] <= reg_q.np_cnp_dscp.dscp;
+          group3_q[34:32] <= reg_q.np_cnp_prio.prio;
         end
         default: ;
       endcase
       group4_q <= '0;
       case (ar_addr_q[6:3])
         4'h0: begin
-          group4_q[63:0] <= hw2reg_i.tx_frames.count;
+          group4_q[63:0] <= hw2reg_i.rx_frames.count;
         end
         4'h1: begin
-          group4_q[63:0] <= hw2reg_i.tx_bytes.count;
+          group4_q[63:0] <= hw2reg_i.rx_bytes.count;
         end
         4'h2: begin
-          group4_q[63:0] <= hw2reg_i.tx_write_packets.count;
+          group4_q[63:0] <= hw2reg_i.rx_roce_packets.count;
         end
         4'h3: begin
-          group4_q[63:0] <= hw2reg_i.tx_acks.count;
+          group4_q[63:0] <= hw2reg_i.rx_write_requests.count;
         end
         4'h4: begin
-          group4_q[63:0] <= hw2reg_i.tx_naks.count;
+          group4_q[63:0] <= hw2reg_i.rx_payload_bytes.count;
         end
         4'h5: begin
-          group4_q[63:0] <= hw2reg_i.tx_aborted.count;
+          group4_q[63:0] <= hw2reg_i.rx_ecn_ce.count;
         end
         4'h6: begin
-          group4_q[63:0] <= hw2reg_i.wqe_fetched.count;
+          group4_q[63:0] <= hw2reg_i.rx_fecn.count;
         end
         4'h7: begin
-          group4_q[63:0] <= hw2reg_i.cqe_written.count;
+          group4_q[63:0] <= hw2reg_i.rx_becn.count;
         end
         4'h8: begin
-          group4_q[63:0] <= hw2reg_i.cqe_overrun.count;
+          group4_q[63:0] <= hw2reg_i.rx_acks.count;
         end
         4'h9: begin
-          group4_q[63:0] <= hw2reg_i.req_cqe_error.count;
+          group4_q[63:0] <= hw2reg_i.rx_naks.count;
         end
         4'ha: begin
-          group4_q[63:0] <= hw2reg_i.req_cqe_flush_error.count;
+          group4_q[63:0] <= hw2reg_i.rx_ecn_ect0.count;
         end
         4'hb: begin
-          group4_q[63:0] <= hw2reg_i.bad_doorbells.count;
-        end
-        4'hc: begin
-          group4_q[63:0] <= hw2reg_i.axi_read_errors.count;
-        end
-        4'hd: begin
-          group4_q[63:0] <= hw2reg_i.axi_write_errors.count;
-        end
-        4'he: begin
-          group4_q[63:0] <= hw2reg_i.commands.count;
-        end
-        4'hf: begin
-          group4_q[63:0] <= hw2reg_i.cycles.count;
+          group4_q[63:0] <= hw2reg_i.rx_ecn_ect1.count;
         end
         default: ;
       endcase
       group5_q <= '0;
       case (ar_addr_q[6:3])
         4'h0: begin
-          group5_q[63:0] <= hw2reg_i.stall_rx_dma.count;
+          group5_q[63:0] <= hw2reg_i.tx_frames.count;
         end
         4'h1: begin
-          group5_q[63:0] <= hw2reg_i.stall_tx_mac.count;
+          group5_q[63:0] <= hw2reg_i.tx_bytes.count;
         end
         4'h2: begin
-          group5_q[63:0] <= hw2reg_i.stall_tx_window.count;
+          group5_q[63:0] <= hw2reg_i.tx_write_packets.count;
         end
         4'h3: begin
-          group5_q[63:0] <= hw2reg_i.stall_tx_read.count;
+          group5_q[63:0] <= hw2reg_i.tx_acks.count;
         end
         4'h4: begin
-          group5_q[63:0] <= hw2reg_i.local_ack_timeout_err.count;
+          group5_q[63:0] <= hw2reg_i.tx_naks.count;
         end
         4'h5: begin
-          group5_q[63:0] <= hw2reg_i.packet_seq_err.count;
+          group5_q[63:0] <= hw2reg_i.tx_aborted.count;
         end
         4'h6: begin
-          group5_q[63:0] <= hw2reg_i.rnr_nak_retry_err.count;
+          group5_q[63:0] <= hw2reg_i.wqe_fetched.count;
         end
         4'h7: begin
-          group5_q[63:0] <= hw2reg_i.tx_retransmits.count;
+          group5_q[63:0] <= hw2reg_i.cqe_written.count;
         end
         4'h8: begin
-          group5_q[63:0] <= hw2reg_i.rx_send_requests.count;
+          group5_q[63:0] <= hw2reg_i.cqe_overrun.count;
         end
         4'h9: begin
-          group5_q[63:0] <= hw2reg_i.out_of_buffer.count;
+          group5_q[63:0] <= hw2reg_i.req_cqe_error.count;
         end
         4'ha: begin
-          group5_q[63:0] <= hw2reg_i.rx_read_requests.count;
+          group5_q[63:0] <= hw2reg_i.req_cqe_flush_error.count;
         end
         4'hb: begin
-          group5_q[63:0] <= hw2reg_i.rx_atomic_requests.count;
+          group5_q[63:0] <= hw2reg_i.bad_doorbells.count;
         end
         4'hc: begin
-          group5_q[63:0] <= hw2reg_i.duplicate_request.count;
+          group5_q[63:0] <= hw2reg_i.axi_read_errors.count;
         end
         4'hd: begin
-          group5_q[63:0] <= hw2reg_i.tx_read_responses.count;
+          group5_q[63:0] <= hw2reg_i.axi_write_errors.count;
         end
         4'he: begin
-          group5_q[63:0] <= hw2reg_i.wqe_pushed.count;
+          group5_q[63:0] <= hw2reg_i.commands.count;
         end
         4'hf: begin
-          group5_q[63:0] <= hw2reg_i.wqe_push_unused.count;
+          group5_q[63:0] <= hw2reg_i.cycles.count;
         end
         default: ;
       endcase
       group6_q <= '0;
       case (ar_addr_q[6:3])
         4'h0: begin
-          group6_q[63:0] <= hw2reg_i.tx_read_requests.count;
+          group6_q[63:0] <= hw2reg_i.stall_rx_dma.count;
         end
         4'h1: begin
-          group6_q[63:0] <= hw2reg_i.tx_atomic_requests.count;
+          group6_q[63:0] <= hw2reg_i.stall_tx_mac.count;
         end
         4'h2: begin
-          group6_q[63:0] <= hw2reg_i.implied_nak_seq_err.count;
+          group6_q[63:0] <= hw2reg_i.stall_tx_window.count;
         end
         4'h3: begin
-          group6_q[63:0] <= hw2reg_i.rx_dup_responses.count;
+          group6_q[63:0] <= hw2reg_i.stall_tx_read.count;
         end
         4'h4: begin
-          group6_q[63:0] <= hw2reg_i.rx_ghost_responses.count;
+          group6_q[63:0] <= hw2reg_i.local_ack_timeout_err.count;
         end
         4'h5: begin
-          group6_q[63:0] <= hw2reg_i.rx_raw_frames.count;
+          group6_q[63:0] <= hw2reg_i.packet_seq_err.count;
         end
         4'h6: begin
-          group6_q[63:0] <= hw2reg_i.tx_raw_frames.count;
+          group6_q[63:0] <= hw2reg_i.rnr_nak_retry_err.count;
         end
         4'h7: begin
-          group6_q[63:0] <= hw2reg_i.resp_cqe_error.count;
+          group6_q[63:0] <= hw2reg_i.tx_retransmits.count;
         end
         4'h8: begin
-          group6_q[63:0] <= hw2reg_i.resp_cqe_flush_error.count;
+          group6_q[63:0] <= hw2reg_i.rx_send_requests.count;
         end
         4'h9: begin
-          group6_q[63:0] <= hw2reg_i.eqe_written.count;
+          group6_q[63:0] <= hw2reg_i.out_of_buffer.count;
         end
         4'ha: begin
-          group6_q[63:0] <= hw2reg_i.eqe_lost.count;
+          group6_q[63:0] <= hw2reg_i.rx_read_requests.count;
         end
         4'hb: begin
-          group6_q[63:0] <= hw2reg_i.interrupts.count;
+          group6_q[63:0] <= hw2reg_i.rx_atomic_requests.count;
+        end
+        4'hc: begin
+          group6_q[63:0] <= hw2reg_i.duplicate_request.count;
+        end
+        4'hd: begin
+          group6_q[63:0] <= hw2reg_i.tx_read_responses.count;
+        end
+        4'he: begin
+          group6_q[63:0] <= hw2reg_i.wqe_pushed.count;
+        end
+        4'hf: begin
+          group6_q[63:0] <= hw2reg_i.wqe_push_unused.count;
         end
         default: ;
       endcase
       group7_q <= '0;
       case (ar_addr_q[6:3])
         4'h0: begin
-          group7_q[63:0] <= hw2reg_i.rx_drop[0].count;
+          group7_q[63:0] <= hw2reg_i.tx_read_requests.count;
         end
         4'h1: begin
-          group7_q[63:0] <= hw2reg_i.rx_drop[1].count;
+          group7_q[63:0] <= hw2reg_i.tx_atomic_requests.count;
         end
         4'h2: begin
-          group7_q[63:0] <= hw2reg_i.rx_drop[2].count;
+          group7_q[63:0] <= hw2reg_i.implied_nak_seq_err.count;
         end
         4'h3: begin
-          group7_q[63:0] <= hw2reg_i.rx_drop[3].count;
+          group7_q[63:0] <= hw2reg_i.rx_dup_responses.count;
         end
         4'h4: begin
-          group7_q[63:0] <= hw2reg_i.rx_drop[4].count;
+          group7_q[63:0] <= hw2reg_i.rx_ghost_responses.count;
         end
         4'h5: begin
-          group7_q[63:0] <= hw2reg_i.rx_drop[5].count;
+          group7_q[63:0] <= hw2reg_i.rx_raw_frames.count;
         end
         4'h6: begin
-          group7_q[63:0] <= hw2reg_i.rx_drop[6].count;
+          group7_q[63:0] <= hw2reg_i.tx_raw_frames.count;
         end
         4'h7: begin
-          group7_q[63:0] <= hw2reg_i.rx_drop[7].count;
+          group7_q[63:0] <= hw2reg_i.resp_cqe_error.count;
         end
         4'h8: begin
-          group7_q[63:0] <= hw2reg_i.rx_drop[8].count;
+          group7_q[63:0] <= hw2reg_i.resp_cqe_flush_error.count;
         end
         4'h9: begin
-          group7_q[63:0] <= hw2reg_i.rx_drop[9].count;
+          group7_q[63:0] <= hw2reg_i.eqe_written.count;
         end
         4'ha: begin
-          group7_q[63:0] <= hw2reg_i.rx_drop[10].count;
+          group7_q[63:0] <= hw2reg_i.eqe_lost.count;
         end
         4'hb: begin
-          group7_q[63:0] <= hw2reg_i.rx_drop[11].count;
-        end
-        4'hc: begin
-          group7_q[63:0] <= hw2reg_i.rx_drop[12].count;
-        end
-        4'hd: begin
-          group7_q[63:0] <= hw2reg_i.rx_drop[13].count;
-        end
-        4'he: begin
-          group7_q[63:0] <= hw2reg_i.rx_drop[14].count;
-        end
-        4'hf: begin
-          group7_q[63:0] <= hw2reg_i.rx_drop[15].count;
+          group7_q[63:0] <= hw2reg_i.interrupts.count;
         end
         default: ;
       endcase
       group8_q <= '0;
       case (ar_addr_q[6:3])
         4'h0: begin
-          group8_q[63:0] <= hw2reg_i.rx_drop[16].count;
+          group8_q[63:0] <= hw2reg_i.rx_drop[0].count;
         end
         4'h1: begin
-          group8_q[63:0] <= hw2reg_i.rx_drop[17].count;
+          group8_q[63:0] <= hw2reg_i.rx_drop[1].count;
         end
         4'h2: begin
-          group8_q[63:0] <= hw2reg_i.rx_drop[18].count;
+          group8_q[63:0] <= hw2reg_i.rx_drop[2].count;
         end
         4'h3: begin
-          group8_q[63:0] <= hw2reg_i.rx_drop[19].count;
+          group8_q[63:0] <= hw2reg_i.rx_drop[3].count;
         end
         4'h4: begin
-          group8_q[63:0] <= hw2reg_i.rx_drop[20].count;
+          group8_q[63:0] <= hw2reg_i.rx_drop[4].count;
         end
         4'h5: begin
-          group8_q[63:0] <= hw2reg_i.rx_drop[21].count;
+          group8_q[63:0] <= hw2reg_i.rx_drop[5].count;
         end
         4'h6: begin
-          group8_q[63:0] <= hw2reg_i.rx_drop[22].count;
+          group8_q[63:0] <= hw2reg_i.rx_drop[6].count;
         end
         4'h7: begin
-          group8_q[63:0] <= hw2reg_i.rx_drop[23].count;
+          group8_q[63:0] <= hw2reg_i.rx_drop[7].count;
+        end
+        4'h8: begin
+          group8_q[63:0] <= hw2reg_i.rx_drop[8].count;
+        end
+        4'h9: begin
+          group8_q[63:0] <= hw2reg_i.rx_drop[9].count;
+        end
+        4'ha: begin
+          group8_q[63:0] <= hw2reg_i.rx_drop[10].count;
+        end
+        4'hb: begin
+          group8_q[63:0] <= hw2reg_i.rx_drop[11].count;
+        end
+        4'hc: begin
+          group8_q[63:0] <= hw2reg_i.rx_drop[12].count;
+        end
+        4'hd: begin
+          group8_q[63:0] <= hw2reg_i.rx_drop[13].count;
+        end
+        4'he: begin
+          group8_q[63:0] <= hw2reg_i.rx_drop[14].count;
+        end
+        4'hf: begin
+          group8_q[63:0] <= hw2reg_i.rx_drop[15].count;
         end
         default: ;
       endcase
       group9_q <= '0;
       case (ar_addr_q[6:3])
         4'h0: begin
-          group9_q[63:0] <= hw2reg_i.transport_drop[0].count;
+          group9_q[63:0] <= hw2reg_i.rx_drop[16].count;
         end
         4'h1: begin
-          group9_q[63:0] <= hw2reg_i.transport_drop[1].count;
+          group9_q[63:0] <= hw2reg_i.rx_drop[17].count;
         end
         4'h2: begin
-          group9_q[63:0] <= hw2reg_i.transport_drop[2].count;
+          group9_q[63:0] <= hw2reg_i.rx_drop[18].count;
         end
         4'h3: begin
-          group9_q[63:0] <= hw2reg_i.transport_drop[3].count;
+          group9_q[63:0] <= hw2reg_i.rx_drop[19].count;
         end
         4'h4: begin
-          group9_q[63:0] <= hw2reg_i.transport_drop[4].count;
+          group9_q[63:0] <= hw2reg_i.rx_drop[20].count;
         end
         4'h5: begin
-          group9_q[63:0] <= hw2reg_i.transport_drop[5].count;
+          group9_q[63:0] <= hw2reg_i.rx_drop[21].count;
         end
         4'h6: begin
-          group9_q[63:0] <= hw2reg_i.transport_drop[6].count;
+          group9_q[63:0] <= hw2reg_i.rx_drop[22].count;
         end
         4'h7: begin
-          group9_q[63:0] <= hw2reg_i.transport_drop[7].count;
-        end
-        4'h8: begin
-          group9_q[63:0] <= hw2reg_i.transport_drop[8].count;
-        end
-        4'h9: begin
-          group9_q[63:0] <= hw2reg_i.transport_drop[9].count;
-        end
-        4'ha: begin
-          group9_q[63:0] <= hw2reg_i.transport_drop[10].count;
-        end
-        4'hb: begin
-          group9_q[63:0] <= hw2reg_i.transport_drop[11].count;
-        end
-        4'hc: begin
-          group9_q[63:0] <= hw2reg_i.transport_drop[12].count;
-        end
-        4'hd: begin
-          group9_q[63:0] <= hw2reg_i.transport_drop[13].count;
-        end
-        4'he: begin
-          group9_q[63:0] <= hw2reg_i.transport_drop[14].count;
-        end
-        4'hf: begin
-          group9_q[63:0] <= hw2reg_i.transport_drop[15].count;
+          group9_q[63:0] <= hw2reg_i.rx_drop[23].count;
         end
         default: ;
       endcase
       group10_q <= '0;
       case (ar_addr_q[6:3])
         4'h0: begin
-          group10_q[63:0] <= hw2reg_i.transport_drop[16].count;
+          group10_q[63:0] <= hw2reg_i.transport_drop[0].count;
         end
         4'h1: begin
-          group10_q[63:0] <= hw2reg_i.transport_drop[17].count;
+          group10_q[63:0] <= hw2reg_i.transport_drop[1].count;
         end
         4'h2: begin
-          group10_q[63:0] <= hw2reg_i.transport_drop[18].count;
+          group10_q[63:0] <= hw2reg_i.transport_drop[2].count;
         end
         4'h3: begin
-          group10_q[63:0] <= hw2reg_i.transport_drop[19].count;
+          group10_q[63:0] <= hw2reg_i.transport_drop[3].count;
+        end
+        4'h4: begin
+          group10_q[63:0] <= hw2reg_i.transport_drop[4].count;
+        end
+        4'h5: begin
+          group10_q[63:0] <= hw2reg_i.transport_drop[5].count;
+        end
+        4'h6: begin
+          group10_q[63:0] <= hw2reg_i.transport_drop[6].count;
+        end
+        4'h7: begin
+          group10_q[63:0] <= hw2reg_i.transport_drop[7].count;
+        end
+        4'h8: begin
+          group10_q[63:0] <= hw2reg_i.transport_drop[8].count;
+        end
+        4'h9: begin
+          group10_q[63:0] <= hw2reg_i.transport_drop[9].count;
+        end
+        4'ha: begin
+          group10_q[63:0] <= hw2reg_i.transport_drop[10].count;
+        end
+        4'hb: begin
+          group10_q[63:0] <= hw2reg_i.transport_drop[11].count;
+        end
+        4'hc: begin
+          group10_q[63:0] <= hw2reg_i.transport_drop[12].count;
+        end
+        4'hd: begin
+          group10_q[63:0] <= hw2reg_i.transport_drop[13].count;
+        end
+        4'he: begin
+          group10_q[63:0] <= hw2reg_i.transport_drop[14].count;
+        end
+        4'hf: begin
+          group10_q[63:0] <= hw2reg_i.transport_drop[15].count;
         end
         default: ;
       endcase
       group11_q <= '0;
       case (ar_addr_q[6:3])
         4'h0: begin
-          group11_q[63:0] <= hw2reg_i.mr_cache_hit.count;
+          group11_q[63:0] <= hw2reg_i.transport_drop[16].count;
         end
         4'h1: begin
-          group11_q[63:0] <= hw2reg_i.mr_cache_miss.count;
+          group11_q[63:0] <= hw2reg_i.transport_drop[17].count;
         end
         4'h2: begin
-          group11_q[63:0] <= hw2reg_i.mr_cache_evict.count;
+          group11_q[63:0] <= hw2reg_i.transport_drop[18].count;
         end
         4'h3: begin
-          group11_q[63:0] <= hw2reg_i.mr_cache_writeback.count;
-        end
-        4'h4: begin
-          group11_q[63:0] <= hw2reg_i.mr_cache_stall.count;
-        end
-        4'h6: begin
-          group11_q[63:0] <= hw2reg_i.stall_tx_credit.count;
-        end
-        4'h7: begin
-          group11_q[63:0] <= hw2reg_i.tx_credit_updates.count;
-        end
-        4'h8: begin
-          group11_q[63:0] <= hw2reg_i.qp_cache_hit.count;
-        end
-        4'h9: begin
-          group11_q[63:0] <= hw2reg_i.qp_cache_miss.count;
-        end
-        4'ha: begin
-          group11_q[63:0] <= hw2reg_i.qp_cache_evict.count;
-        end
-        4'hb: begin
-          group11_q[63:0] <= hw2reg_i.qp_cache_writeback.count;
-        end
-        4'hc: begin
-          group11_q[63:0] <= hw2reg_i.qp_cache_stall.count;
+          group11_q[63:0] <= hw2reg_i.transport_drop[19].count;
         end
         default: ;
       endcase
       group12_q <= '0;
       case (ar_addr_q[6:3])
         4'h0: begin
-          group12_q[63:0] <= hw2reg_i.cq_cache_hit.count;
+          group12_q[63:0] <= hw2reg_i.mr_cache_hit.count;
         end
         4'h1: begin
-          group12_q[63:0] <= hw2reg_i.cq_cache_miss.count;
+          group12_q[63:0] <= hw2reg_i.mr_cache_miss.count;
         end
         4'h2: begin
-          group12_q[63:0] <= hw2reg_i.cq_cache_evict.count;
+          group12_q[63:0] <= hw2reg_i.mr_cache_evict.count;
         end
         4'h3: begin
-          group12_q[63:0] <= hw2reg_i.cq_cache_writeback.count;
+          group12_q[63:0] <= hw2reg_i.mr_cache_writeback.count;
         end
         4'h4: begin
-          group12_q[63:0] <= hw2reg_i.cq_cache_stall.count;
+          group12_q[63:0] <= hw2reg_i.mr_cache_stall.count;
+        end
+        4'h6: begin
+          group12_q[63:0] <= hw2reg_i.stall_tx_credit.count;
+        end
+        4'h7: begin
+          group12_q[63:0] <= hw2reg_i.tx_credit_updates.count;
         end
         4'h8: begin
-          group12_q[63:0] <= hw2reg_i.srq_cache_hit.count;
+          group12_q[63:0] <= hw2reg_i.qp_cache_hit.count;
         end
         4'h9: begin
-          group12_q[63:0] <= hw2reg_i.srq_cache_miss.count;
+          group12_q[63:0] <= hw2reg_i.qp_cache_miss.count;
         end
         4'ha: begin
-          group12_q[63:0] <= hw2reg_i.srq_cache_evict.count;
+          group12_q[63:0] <= hw2reg_i.qp_cache_evict.count;
         end
         4'hb: begin
-          group12_q[63:0] <= hw2reg_i.srq_cache_writeback.count;
+          group12_q[63:0] <= hw2reg_i.qp_cache_writeback.count;
         end
         4'hc: begin
-          group12_q[63:0] <= hw2reg_i.srq_cache_stall.count;
+          group12_q[63:0] <= hw2reg_i.qp_cache_stall.count;
         end
         default: ;
       endcase
       group13_q <= '0;
       case (ar_addr_q[6:3])
         4'h0: begin
-          group13_q[63:0] <= hw2reg_i.rx_prio_pause[0].count;
+          group13_q[63:0] <= hw2reg_i.cq_cache_hit.count;
         end
         4'h1: begin
-          group13_q[63:0] <= hw2reg_i.rx_prio_pause[1].count;
+          group13_q[63:0] <= hw2reg_i.cq_cache_miss.count;
         end
         4'h2: begin
-          group13_q[63:0] <= hw2reg_i.rx_prio_pause[2].count;
+          group13_q[63:0] <= hw2reg_i.cq_cache_evict.count;
         end
         4'h3: begin
-          group13_q[63:0] <= hw2reg_i.rx_prio_pause[3].count;
+          group13_q[63:0] <= hw2reg_i.cq_cache_writeback.count;
         end
         4'h4: begin
-          group13_q[63:0] <= hw2reg_i.rx_prio_pause[4].count;
-        end
-        4'h5: begin
-          group13_q[63:0] <= hw2reg_i.rx_prio_pause[5].count;
-        end
-        4'h6: begin
-          group13_q[63:0] <= hw2reg_i.rx_prio_pause[6].count;
-        end
-        4'h7: begin
-          group13_q[63:0] <= hw2reg_i.rx_prio_pause[7].count;
+          group13_q[63:0] <= hw2reg_i.cq_cache_stall.count;
         end
         4'h8: begin
-          group13_q[63:0] <= hw2reg_i.tx_prio_pause[0].count;
+          group13_q[63:0] <= hw2reg_i.srq_cache_hit.count;
         end
         4'h9: begin
-          group13_q[63:0] <= hw2reg_i.tx_prio_pause[1].count;
+          group13_q[63:0] <= hw2reg_i.srq_cache_miss.count;
         end
         4'ha: begin
-          group13_q[63:0] <= hw2reg_i.tx_prio_pause[2].count;
+          group13_q[63:0] <= hw2reg_i.srq_cache_evict.count;
         end
         4'hb: begin
-          group13_q[63:0] <= hw2reg_i.tx_prio_pause[3].count;
+          group13_q[63:0] <= hw2reg_i.srq_cache_writeback.count;
         end
         4'hc: begin
-          group13_q[63:0] <= hw2reg_i.tx_prio_pause[4].count;
-        end
-        4'hd: begin
-          group13_q[63:0] <= hw2reg_i.tx_prio_pause[5].count;
-        end
-        4'he: begin
-          group13_q[63:0] <= hw2reg_i.tx_prio_pause[6].count;
-        end
-        4'hf: begin
-          group13_q[63:0] <= hw2reg_i.tx_prio_pause[7].count;
+          group13_q[63:0] <= hw2reg_i.srq_cache_stall.count;
         end
         default: ;
       endcase
       group14_q <= '0;
       case (ar_addr_q[6:3])
         4'h0: begin
-          group14_q[63:0] <= hw2reg_i.tx_pause_storm_warning_events.count;
+          group14_q[63:0] <= hw2reg_i.rx_prio_pause[0].count;
         end
         4'h1: begin
-          group14_q[63:0] <= hw2reg_i.tx_pause_storm_error_events.count;
+          group14_q[63:0] <= hw2reg_i.rx_prio_pause[1].count;
         end
         4'h2: begin
-          group14_q[63:0] <= hw2reg_i.rx_pause_storm_events.count;
+          group14_q[63:0] <= hw2reg_i.rx_prio_pause[2].count;
         end
         4'h3: begin
-          group14_q[63:0] <= hw2reg_i.stall_tx_pause.count;
+          group14_q[63:0] <= hw2reg_i.rx_prio_pause[3].count;
+        end
+        4'h4: begin
+          group14_q[63:0] <= hw2reg_i.rx_prio_pause[4].count;
+        end
+        4'h5: begin
+          group14_q[63:0] <= hw2reg_i.rx_prio_pause[5].count;
+        end
+        4'h6: begin
+          group14_q[63:0] <= hw2reg_i.rx_prio_pause[6].count;
+        end
+        4'h7: begin
+          group14_q[63:0] <= hw2reg_i.rx_prio_pause[7].count;
+        end
+        4'h8: begin
+          group14_q[63:0] <= hw2reg_i.tx_prio_pause[0].count;
+        end
+        4'h9: begin
+          group14_q[63:0] <= hw2reg_i.tx_prio_pause[1].count;
+        end
+        4'ha: begin
+          group14_q[63:0] <= hw2reg_i.tx_prio_pause[2].count;
+        end
+        4'hb: begin
+          group14_q[63:0] <= hw2reg_i.tx_prio_pause[3].count;
+        end
+        4'hc: begin
+          group14_q[63:0] <= hw2reg_i.tx_prio_pause[4].count;
+        end
+        4'hd: begin
+          group14_q[63:0] <= hw2reg_i.tx_prio_pause[5].count;
+        end
+        4'he: begin
+          group14_q[63:0] <= hw2reg_i.tx_prio_pause[6].count;
+        end
+        4'hf: begin
+          group14_q[63:0] <= hw2reg_i.tx_prio_pause[7].count;
+        end
+        default: ;
+      endcase
+      group15_q <= '0;
+      case (ar_addr_q[6:3])
+        4'h0: begin
+          group15_q[63:0] <= hw2reg_i.tx_pause_storm_warning_events.count;
+        end
+        4'h1: begin
+          group15_q[63:0] <= hw2reg_i.tx_pause_storm_error_events.count;
+        end
+        4'h2: begin
+          group15_q[63:0] <= hw2reg_i.rx_pause_storm_events.count;
+        end
+        4'h3: begin
+          group15_q[63:0] <= hw2reg_i.stall_tx_pause.count;
         end
         default: ;
       endcase

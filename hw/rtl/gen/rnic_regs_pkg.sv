@@ -10,7 +10,7 @@
 package rnic_regs_pkg;
 
   // Hash over the register map and the layouts, as in register layout_hash.
-  localparam logic [31:0] LayoutHash = 32'h3d21d564;
+  localparam logic [31:0] LayoutHash = 32'h05702fbf;
 
   // ---- enums ----------------------------------------------------------------------------------
   // drop_reason: Verdict of the receive front end on one frame, in order of precedence: the first
@@ -237,7 +237,7 @@ package rnic_regs_pkg;
   localparam logic [16:0] CsrVersionOffset = 17'h00004;
   localparam logic [31:0] CsrVersionReset = 32'h1;
   localparam logic [16:0] CsrLayoutHashOffset = 17'h00008;
-  localparam logic [31:0] CsrLayoutHashReset = 32'h3d21d564;
+  localparam logic [31:0] CsrLayoutHashReset = 32'h5702fbf;
   localparam logic [16:0] CsrCaps0Offset = 17'h00010;
   localparam logic [16:0] CsrCaps1Offset = 17'h00014;
   localparam logic [16:0] CsrClockOffset = 17'h00018;
@@ -278,6 +278,14 @@ package rnic_regs_pkg;
   localparam logic [16:0] CsrLastDipOffset = 17'h00120;
   localparam int unsigned CsrLastDipCount = 2;
   localparam logic [16:0] CsrIrqPendingOffset = 17'h00140;
+  localparam logic [16:0] CsrNpCtrlOffset = 17'h00200;
+  localparam logic [31:0] CsrNpCtrlReset = 32'hff01;
+  localparam logic [16:0] CsrNpMinTimeBetweenCnpsOffset = 17'h00204;
+  localparam logic [31:0] CsrNpMinTimeBetweenCnpsReset = 32'h4;
+  localparam logic [16:0] CsrNpCnpDscpOffset = 17'h00208;
+  localparam logic [31:0] CsrNpCnpDscpReset = 32'h30;
+  localparam logic [16:0] CsrNpCnpPrioOffset = 17'h0020c;
+  localparam logic [31:0] CsrNpCnpPrioReset = 32'h6;
   localparam logic [16:0] CsrRxFramesOffset = 17'h01000;
   localparam logic [16:0] CsrRxBytesOffset = 17'h01008;
   localparam logic [16:0] CsrRxRocePacketsOffset = 17'h01010;
@@ -288,6 +296,8 @@ package rnic_regs_pkg;
   localparam logic [16:0] CsrRxBecnOffset = 17'h01038;
   localparam logic [16:0] CsrRxAcksOffset = 17'h01040;
   localparam logic [16:0] CsrRxNaksOffset = 17'h01048;
+  localparam logic [16:0] CsrRxEcnEct0Offset = 17'h01050;
+  localparam logic [16:0] CsrRxEcnEct1Offset = 17'h01058;
   localparam logic [16:0] CsrTxFramesOffset = 17'h01080;
   localparam logic [16:0] CsrTxBytesOffset = 17'h01088;
   localparam logic [16:0] CsrTxWritePacketsOffset = 17'h01090;
@@ -840,20 +850,42 @@ package rnic_regs_pkg;
     logic        qe;
   } csr_reg2hw_cmdq_pi_t;
   typedef struct packed {
-    csr_reg2hw_ctrl_t         ctrl;
-    csr_reg2hw_reset_t        reset;
-    csr_reg2hw_mac_addr_t     mac_addr;
-    csr_reg2hw_rx_ctrl_t      rx_ctrl;
-    csr_reg2hw_ack_ctrl_t     ack_ctrl;
-    csr_reg2hw_tx_ctrl_t      tx_ctrl;
-    csr_reg2hw_pfc_ctrl_t     pfc_ctrl;
-    csr_reg2hw_pfc_buffer_t   pfc_buffer;
-    csr_reg2hw_pfc_frames_t   pfc_frames;
-    csr_reg2hw_pfc_watchdog_t pfc_watchdog;
-    csr_reg2hw_cmdq_base_t    cmdq_base;
-    csr_reg2hw_cmdr_base_t    cmdr_base;
-    csr_reg2hw_cmdq_cfg_t     cmdq_cfg;
-    csr_reg2hw_cmdq_pi_t      cmdq_pi;
+    logic [7:0] prio_mask;
+    logic       per_port;
+    logic       enable;
+    logic       qe;
+  } csr_reg2hw_np_ctrl_t;
+  typedef struct packed {
+    logic [11:0] us;
+    logic        qe;
+  } csr_reg2hw_np_min_time_between_cnps_t;
+  typedef struct packed {
+    logic [5:0] dscp;
+    logic       qe;
+  } csr_reg2hw_np_cnp_dscp_t;
+  typedef struct packed {
+    logic [2:0] prio;
+    logic       qe;
+  } csr_reg2hw_np_cnp_prio_t;
+  typedef struct packed {
+    csr_reg2hw_ctrl_t                     ctrl;
+    csr_reg2hw_reset_t                    reset;
+    csr_reg2hw_mac_addr_t                 mac_addr;
+    csr_reg2hw_rx_ctrl_t                  rx_ctrl;
+    csr_reg2hw_ack_ctrl_t                 ack_ctrl;
+    csr_reg2hw_tx_ctrl_t                  tx_ctrl;
+    csr_reg2hw_pfc_ctrl_t                 pfc_ctrl;
+    csr_reg2hw_pfc_buffer_t               pfc_buffer;
+    csr_reg2hw_pfc_frames_t               pfc_frames;
+    csr_reg2hw_pfc_watchdog_t             pfc_watchdog;
+    csr_reg2hw_cmdq_base_t                cmdq_base;
+    csr_reg2hw_cmdr_base_t                cmdr_base;
+    csr_reg2hw_cmdq_cfg_t                 cmdq_cfg;
+    csr_reg2hw_cmdq_pi_t                  cmdq_pi;
+    csr_reg2hw_np_ctrl_t                  np_ctrl;
+    csr_reg2hw_np_min_time_between_cnps_t np_min_time_between_cnps;
+    csr_reg2hw_np_cnp_dscp_t              np_cnp_dscp;
+    csr_reg2hw_np_cnp_prio_t              np_cnp_prio;
   } csr_reg2hw_t;
 
   // ---- hardware to registers: values of ro fields, set pulses of rw1c fields ------------------
@@ -949,6 +981,12 @@ package rnic_regs_pkg;
   typedef struct packed {
     logic [63:0] count;
   } csr_hw2reg_rx_naks_t;
+  typedef struct packed {
+    logic [63:0] count;
+  } csr_hw2reg_rx_ecn_ect0_t;
+  typedef struct packed {
+    logic [63:0] count;
+  } csr_hw2reg_rx_ecn_ect1_t;
   typedef struct packed {
     logic [63:0] count;
   } csr_hw2reg_tx_frames_t;
@@ -1193,6 +1231,8 @@ package rnic_regs_pkg;
     csr_hw2reg_rx_becn_t                       rx_becn;
     csr_hw2reg_rx_acks_t                       rx_acks;
     csr_hw2reg_rx_naks_t                       rx_naks;
+    csr_hw2reg_rx_ecn_ect0_t                   rx_ecn_ect0;
+    csr_hw2reg_rx_ecn_ect1_t                   rx_ecn_ect1;
     csr_hw2reg_tx_frames_t                     tx_frames;
     csr_hw2reg_tx_bytes_t                      tx_bytes;
     csr_hw2reg_tx_write_packets_t              tx_write_packets;

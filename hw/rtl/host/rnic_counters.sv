@@ -173,6 +173,8 @@ module rnic_counters
         end else if (accepted) begin
           q.rx_roce_packets.count <= q.rx_roce_packets.count + 64'd1;
           if (verdict_i.tos[1:0] == 2'b11) q.rx_ecn_ce.count <= q.rx_ecn_ce.count + 64'd1;
+          if (verdict_i.tos[1:0] == 2'b10) q.rx_ecn_ect0.count <= q.rx_ecn_ect0.count + 64'd1;
+          if (verdict_i.tos[1:0] == 2'b01) q.rx_ecn_ect1.count <= q.rx_ecn_ect1.count + 64'd1;
           if (verdict_i.fecn) q.rx_fecn.count <= q.rx_fecn.count + 64'd1;
           if (verdict_i.becn) q.rx_becn.count <= q.rx_becn.count + 64'd1;
         end
