@@ -5,6 +5,7 @@ hw/rtl/gen/rnic_regs_pkg.sv
 hw/rtl/gen/rnic_crc_pkg.sv
 hw/rtl/pkg/rnic_pkg.sv
 hw/rtl/pkg/requester_pkg.sv
+hw/rtl/pkg/cc_rp_pkg.sv
 -y hw/rtl/gen
 -y hw/rtl/lib
 -y hw/rtl/net
@@ -12,6 +13,7 @@ hw/rtl/pkg/requester_pkg.sv
 -y hw/rtl/tx
 -y hw/rtl/qp
 -y hw/rtl/mem
+-y hw/rtl/cc
 -y hw/rtl/host
 -y hw/rtl
 +libext+.sv
