@@ -54,7 +54,7 @@ func (f *faultFlags) print(out io.Writer, l *fabric.Link) {
 		for _, c := range []struct {
 			n    uint64
 			name string
-		}{{s.Dropped, "dropped"}, {s.Corrupted, "corrupted"}, {s.BadFCS, "bad FCS"}, {s.Duplicated, "duplicated"}, {s.Delayed, "delayed"}, {s.Reordered, "reordered"}} {
+		}{{s.Dropped, "dropped"}, {s.Corrupted, "corrupted"}, {s.BadFCS, "bad FCS"}, {s.Duplicated, "duplicated"}, {s.Delayed, "delayed"}, {s.Reordered, "reordered"}, {s.Rewritten, "rewritten"}} {
 			if c.n > 0 {
 				parts = append(parts, fmt.Sprintf("%d %s", c.n, c.name))
 			}

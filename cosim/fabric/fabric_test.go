@@ -75,6 +75,7 @@ func TestFaults(t *testing.T) {
 		{"drop a range", fabric.Rule{Name: "r", Nth: 2, Last: 3, Action: fabric.Drop}, "a@1000 d@4000", "b: drop (r) c: drop (r)"},
 		{"every second", fabric.Rule{Every: 2, Action: fabric.BadFCS}, "a@1000 b!@2000 c@3000 d!@4000", "b: bad FCS d: bad FCS"},
 		{"corrupt", fabric.Rule{Nth: 1, Action: fabric.Corrupt, Bit: 1}, "c@1000 b@2000 c@3000 d@4000", "a: corrupt: bit 1 of byte 0 flipped"},
+		{"rewrite", fabric.Rule{Nth: 2, Action: fabric.Rewrite, Edit: func(f []byte) { f[0] = 'B' }}, "a@1000 B@2000 c@3000 d@4000", "b: rewrite"},
 		{"duplicate", fabric.Rule{Nth: 2, Action: fabric.Duplicate}, "a@1000 b@2000 b@2000 c@3000 d@4000", "b: duplicate"},
 		{"two more", fabric.Rule{Nth: 2, Action: fabric.Duplicate, Copies: 2}, "a@1000 b@2000 b@2000 b@2000 c@3000 d@4000", "b: duplicate: 2 more"},
 		{"delay", fabric.Rule{Nth: 1, Action: fabric.Delay, Delay: 1500 * simtime.Nanosecond}, "b@2000 a@2500 c@3000 d@4000", "a: delay: 1.5us later"},
@@ -141,7 +142,8 @@ func TestRandomFaultsAreIndependent(t *testing.T) {
 
 func TestRulesThatMakeNoSense(t *testing.T) {
 	for _, r := range []fabric.Rule{{}, {Action: 99}, {Action: fabric.Drop, Prob: 1.5}, {Action: fabric.Drop, Dir: 2}, {Action: fabric.Delay, Every: 1},
-		{Action: fabric.Drop, Nth: 3, Last: 2}, {Action: fabric.Delay, Delay: -1}, {Action: fabric.Reorder, Frames: -1}} {
+		{Action: fabric.Drop, Nth: 3, Last: 2}, {Action: fabric.Delay, Delay: -1}, {Action: fabric.Reorder, Frames: -1}, {Action: fabric.Rewrite, Every: 1},
+		{Action: fabric.Drop, Every: 1, Edit: func([]byte) {}}} {
 		_, err := fabric.NewLink(fabric.Config{Latency: us, Rules: []fabric.Rule{r}})
 		require.Error(t, err, "%+v", r)
 	}

@@ -58,6 +58,7 @@ const (
 	Duplicate                   // the frame arrives Copies times more, right behind itself
 	Delay                       // the frame arrives later; those behind it do not wait
 	Reorder                     // the frame lets Frames others pass it, but waits no longer than Delay
+	Rewrite                     // Edit changes a copy of the frame, as a faulty switch would; the FCS is right
 )
 
 func (a Action) String() string {
@@ -74,6 +75,8 @@ func (a Action) String() string {
 		return "delay"
 	case Reorder:
 		return "reorder"
+	case Rewrite:
+		return "rewrite"
 	}
 	return fmt.Sprintf("Action(%d)", int(a))
 }
@@ -89,12 +92,13 @@ type Rule struct {
 	Every  uint64                  // the frame of this number and of its multiples; 0: Prob decides
 	Prob   float64                 // 0 to 1
 	Action Action
-	Bit    int          // Corrupt: bit to flip, counted from bit 0 of byte 0; below 0: a random one
-	Byte   int          // Corrupt, with Bit below 0: byte of the random bit, plus 1; 0: any byte
-	Copies int          // Duplicate; 0 means 1
-	Frames int          // Reorder: frames that pass; 0: Delay alone decides
-	Delay  simtime.Time // Delay, Reorder: at least, and at most; Reorder with 0: MaxHold
-	Jitter simtime.Time // Delay: random time in addition, below this
+	Bit    int                // Corrupt: bit to flip, counted from bit 0 of byte 0; below 0: a random one
+	Byte   int                // Corrupt, with Bit below 0: byte of the random bit, plus 1; 0: any byte
+	Edit   func(frame []byte) // Rewrite
+	Copies int                // Duplicate; 0 means 1
+	Frames int                // Reorder: frames that pass; 0: Delay alone decides
+	Delay  simtime.Time       // Delay, Reorder: at least, and at most; Reorder with 0: MaxHold
+	Jitter simtime.Time       // Delay: random time in addition, below this
 }
 
 // MaxHold is how long a frame held back by Reorder waits for others to pass it if the rule does not say.
@@ -102,7 +106,7 @@ const MaxHold = 100 * simtime.Microsecond
 
 func (r *Rule) check() error {
 	switch {
-	case r.Action < Drop || r.Action > Reorder:
+	case r.Action < Drop || r.Action > Rewrite:
 		return fmt.Errorf("action %v: not usable", r.Action)
 	case r.Prob < 0 || r.Prob > 1:
 		return fmt.Errorf("probability %v: want 0 to 1", r.Prob)
@@ -112,6 +116,8 @@ func (r *Rule) check() error {
 		return fmt.Errorf("frames %d to %d: the last is before the first", r.Nth, r.Last)
 	case r.Delay < 0 || r.Jitter < 0 || r.Frames < 0 || r.Copies < 0 || r.Byte < 0:
 		return fmt.Errorf("%v: a negative number is not usable", r.Action)
+	case (r.Action == Rewrite) != (r.Edit != nil):
+		return fmt.Errorf("%v: want Edit for rewrite, and for nothing else", r.Action)
 	case r.Action == Delay && r.Delay+r.Jitter == 0:
 		return fmt.Errorf("delay: want a time above 0")
 	}
@@ -143,12 +149,13 @@ type Config struct {
 type Stats struct {
 	Frames, Bytes                                              uint64 // sent
 	Dropped, Corrupted, BadFCS, Duplicated, Delayed, Reordered uint64 // by rules
+	Rewritten                                                  uint64 // by a rule, too
 	Lost                                                       uint64 // the link was down
 }
 
 // Faults is the number of frames that rules acted on.
 func (s Stats) Faults() uint64 {
-	return s.Dropped + s.Corrupted + s.BadFCS + s.Duplicated + s.Delayed + s.Reordered
+	return s.Dropped + s.Corrupted + s.BadFCS + s.Duplicated + s.Delayed + s.Reordered + s.Rewritten
 }
 
 // Link joins two ends. Its receivers are attached before the first frame.
@@ -257,6 +264,7 @@ func (l *Link) judge(d Dir, data []byte) (act *Rule, rng *rand.Rand) {
 type fault struct {
 	action Action // 0: none
 	bit    int
+	edit   func(frame []byte)
 	copies int
 	delay  simtime.Time
 	frames int
@@ -279,6 +287,8 @@ func (r *Rule) fault(rng *rand.Rand, n int) (f fault) {
 			f.bit = rng.IntN(8 * n)
 		}
 		f.note = fmt.Sprintf("corrupt: bit %d of byte %d flipped", f.bit%8, f.bit/8)
+	case Rewrite:
+		f.edit = r.Edit
 	case Duplicate:
 		f.copies = max(r.Copies, 1)
 		if f.copies > 1 {
@@ -350,6 +360,11 @@ func (l *Link) Send(d Dir, f Frame) error {
 		if len(f.Data) > 0 {
 			f.Data[x.bit/8] ^= 1 << (x.bit % 8)
 		}
+	case Rewrite:
+		s.Rewritten++
+		l.buf = append(l.buf[:0], f.Data...)
+		f.Data = l.buf
+		x.edit(f.Data)
 	case Delay, Reorder:
 		if x.action == Delay {
 			s.Delayed++

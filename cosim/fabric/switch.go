@@ -27,7 +27,9 @@ type SwitchConfig struct {
 	Latency simtime.Time
 	// Priority of an IP packet without VLAN tag by its DSCP; nil: DSCP/8. Frames with a tag have that of the tag, others 0.
 	Priority *[64]uint8
-	Seed     uint64 // of marks
+	// Addresses that are known from the start, with their ports; the others are learned.
+	Addresses map[[6]byte]int
+	Seed      uint64 // of marks
 	// Sample is the time between two entries of SwitchPortStats.Depth; 0: none are kept.
 	Sample simtime.Time
 }
@@ -62,7 +64,9 @@ type AverageRED struct {
 	Probability float64 // at Max
 	AvPkt       int     // bytes; 0: 1000
 	Burst       int     // packets; 0: (2 Min + Max) / (3 AvPkt)
-	Hard        bool    // above Max everything is dropped, not marked (harddrop)
+	// BandwidthMbps is how fast the average falls while the queue is empty; 0: at the rate of the port.
+	BandwidthMbps float64
+	Hard          bool // above Max everything is dropped, not marked (harddrop)
 }
 
 // packet is the length of an average packet.
@@ -226,6 +230,12 @@ func NewSwitch(cfg SwitchConfig) (*Switch, error) {
 	if len(s.ports) == 0 {
 		return nil, errors.New("fabric: a switch without ports")
 	}
+	for mac, i := range cfg.Addresses {
+		if i < 0 || i >= len(s.ports) {
+			return nil, fmt.Errorf("fabric: switch %q: address %x at port %d, there are %d", cfg.Name, mac, i, len(s.ports))
+		}
+		s.macs[mac] = s.ports[i]
+	}
 	if cfg.Sample > 0 {
 		s.at(0, s.sample)
 	}
@@ -371,6 +381,9 @@ func (p *SwitchPort) enqueue(f *switchFrame) error {
 func (q *switchQueue) judge(now simtime.Time, rateMbps float64, rng *rand.Rand) bool {
 	a := q.cfg.Average
 	if q.bytes == 0 { // as if so many packets had come to an empty queue meanwhile
+		if a.BandwidthMbps > 0 {
+			rateMbps = a.BandwidthMbps
+		}
 		m := float64(now-q.empty) / (float64(a.packet()) * 8e6 / rateMbps)
 		q.avg *= math.Pow(1-q.weight, m)
 		q.empty = now

@@ -448,6 +448,21 @@ func TestSwitchSamples(t *testing.T) {
 	require.False(t, waits, "samples wake nobody")
 }
 
+// TestSwitchAddresses: a frame for an address of the configuration is not flooded, and the host may move.
+func TestSwitchAddresses(t *testing.T) {
+	b := newSwitchBench(t, SwitchConfig{Ports: ports(3, 10_000), Addresses: map[[6]byte]int{mac(2): 2, mac(0): 0}})
+	b.deliver(0, packet(0, 2, 100, 0, false), 0)
+	b.run(10 * us)
+	require.Len(t, b.got[2], 1)
+	require.Empty(t, b.got[1])
+	require.Zero(t, b.Port(0).Stats().Flooded)
+	b.deliver(1, packet(2, 0, 100, 0, false), 20*us)
+	b.deliver(0, packet(0, 2, 100, 0, false), 30*us)
+	b.run(40 * us)
+	require.Len(t, b.got[1], 1)
+	require.Len(t, b.got[2], 1)
+}
+
 // TestSwitchConfig: what cannot work is refused by name.
 func TestSwitchConfig(t *testing.T) {
 	for want, change := range map[string]func(c *SwitchConfig){
@@ -457,6 +472,7 @@ func TestSwitchConfig(t *testing.T) {
 		"burst":         func(c *SwitchConfig) { c.Ports[1].ShapeMbps = 1 },
 		"XOFF":          func(c *SwitchConfig) { c.Ports[1].PFC = 1 },
 		"Kmin":          func(c *SwitchConfig) { c.Ports[1].Queues[2].RED = dcqcn.RED{Kmin: 10, Kmax: 5} },
+		"address":       func(c *SwitchConfig) { c.Addresses = map[[6]byte]int{mac(0): 2} },
 		"probability":   func(c *SwitchConfig) { c.Ports[1].Queues[2].Average = &AverageRED{Min: 1000, Max: 2000} },
 	} {
 		c := SwitchConfig{Name: "x", Ports: ports(2, 1000)}
