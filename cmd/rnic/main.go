@@ -58,6 +58,7 @@ func newRootCmd() *cobra.Command {
 		newReplayCmd(),
 		newFaultsCmd(),
 		newPerfCmd(),
+		newLabCmd(),
 	)
 	return root
 }

@@ -88,6 +88,7 @@ type instruments struct {
 	filter  Filter // of the census, but for its interface
 	counter func(h *HostResult, name string) uint64
 	seen    func(all []Seen) []Seen // frames of a tap
+	flow    func(f FlowResult) FlowResult
 }
 
 func goodInstruments() instruments {
@@ -95,6 +96,7 @@ func goodInstruments() instruments {
 		census:  TakeCensus,
 		counter: func(h *HostResult, name string) uint64 { return h.Counters[name] },
 		seen:    func(all []Seen) []Seen { return all },
+		flow:    func(f FlowResult) FlowResult { return f },
 	}
 }
 

@@ -8,7 +8,10 @@ import (
 	"maps"
 	"slices"
 
+	"github.com/openrnic/openrnic/cosim/dcqcn"
 	"github.com/openrnic/openrnic/cosim/fabric"
+	"github.com/openrnic/openrnic/cosim/simtime"
+	"github.com/openrnic/openrnic/driver/regs"
 	"github.com/openrnic/openrnic/driver/roce"
 )
 
@@ -93,6 +96,48 @@ var ladder = []level{
 			}},
 		},
 	},
+	{
+		id: "L6", name: "CNPs come back",
+		needs: func() error {
+			return needRegisters("notification point", "np_ctrl", "np_min_time_between_cnps", "np_cnp_dscp", "np_cnp_sent", "np_ecn_marked_roce_packets")
+		},
+		scenario: func(width int) *Scenario {
+			s := congested(40)
+			s.Parameters = map[string]Int{"np_min_time_between_cnps": 4}
+			if width == 64 { // a packet takes 9 us
+				s.Parameters["np_min_time_between_cnps"] = 100
+			}
+			return s
+		},
+		check: checkCNPs,
+		controls: []control{
+			{name: "NP off", scenario: func(s *Scenario) { s.Parameters["np_ctrl.enable"] = 0 }},
+			{name: "CNPs with a wrong opcode", scenario: func(s *Scenario) {
+				s.Faults = append(s.Faults, Fault{Link: "c-tor", more: []fabric.Rule{{Name: "wrong opcode", Dir: fabric.AtoB, Every: 1, Action: fabric.Rewrite,
+					Match: isOpcode(roce.CNP), Edit: edit(func(f []byte, p *roce.Packet) { f[p.L3Off+p.IPHdrLen+roce.UDPLen] = 0x80 })}}})
+			}},
+			{name: "marking off", scenario: func(s *Scenario) { s.Topology.Links[2].RED = nil }},
+		},
+	},
+	{
+		id: "L7", name: "the rate drops, recovers, and flows share",
+		needs: func() error {
+			if err := needRegisters("reaction point", "rp_cnp_handled", "rp_cnp_ignored"); err != nil {
+				return err
+			}
+			return fmt.Errorf("%w: the lab has no check of a reaction point", ErrNotAvailable)
+		},
+	},
+}
+
+// needRegisters says what is missing if the register map lacks some of them.
+func needRegisters(what string, names ...string) error {
+	for _, n := range names {
+		if _, ok := regs.RegisterByName(n); !ok {
+			return fmt.Errorf("%w: the RTL has no %s (register %s)", ErrNotAvailable, what, n)
+		}
+	}
+	return nil
 }
 
 // dscpSet are the ToS of L3: best effort, CS1, AF31, EF, CS6.
@@ -145,7 +190,7 @@ func checkTransfers(t *trial) (n Numbers, err error) {
 	var posted, completed, compared, wrong int
 	var sum uint64
 	for i := range t.Flows {
-		f := &t.Flows[i]
+		f := t.tools.flow(t.Flows[i])
 		posted, completed, compared, wrong, sum = posted+f.Posted, completed+f.Completed, compared+f.Compared, wrong+f.Wrong, sum+f.Bytes
 		if f.Error != "" && err == nil {
 			err = findingf("flow %s: %s", f.Name, f.Error)
@@ -357,3 +402,120 @@ func checkMarks(t *trial) (n Numbers, err error) {
 	}
 	return n, err
 }
+
+// checkCNPs: each flow that is marked gets CNPs, at once for the first mark and then no more often than the NP is told, as many as its marks
+// explain; they have the form of annex A17.9.3, reach the sender, and all counters agree.
+func checkCNPs(t *trial) (n Numbers, err error) {
+	if _, err := checkTransfers(t); err != nil {
+		return nil, err
+	}
+	problem := func(format string, a ...any) {
+		if err == nil {
+			err = findingf(format, a...)
+		}
+	}
+	period := simtime.Time(t.Scenario.Parameters["np_min_time_between_cnps"]) * simtime.Microsecond
+	dscp, _ := regs.RegisterByName("np_cnp_dscp")
+	tos := uint8(dscp.Reset << 2)
+	slack := simtime.Time(2 * 200 * 8e6 / t.LineMbps) // another frame of the receiver's, before one of the two or behind it
+	var ce, sent, came, predicted, becn int
+	shortest := simtime.Time(0)
+	for i := range t.Flows {
+		f := &t.Flows[i]
+		var times []simtime.Time
+		np := dcqcn.NP{MinTime: period}
+		var firstCE simtime.Time
+		marks, model := 0, 0
+		for _, s := range t.wire(t.Access(f.To), f.To) {
+			if !s.CE() || !f.owns(1, s.To) {
+				continue
+			}
+			at := s.At + simtime.Microsecond // latency of the link
+			if marks++; marks == 1 {
+				firstCE = at
+			}
+			for due, ok := np.Next(); ok && due <= at; due, ok = np.Next() {
+				np.Take()
+				model++
+			}
+			if np.CE(at) {
+				model++
+			}
+		}
+		if _, ok := np.Next(); ok {
+			model++
+		}
+		for _, s := range t.wire(f.To, t.Access(f.To)) {
+			if !s.CNP() || !f.owns(0, s.To) {
+				continue
+			}
+			times = append(times, s.At)
+			if !s.BECN || s.FECN || s.AckReq || s.PSN != 0 || s.Payload != roce.CNPPayloadLen || !s.zero || s.TOS != tos {
+				problem("flow %s: a CNP with BECN %v, FECN %v, PSN %d, ToS %d and %d bytes; want BECN, PSN 0, ToS %d and %d zero bytes", f.Name, s.BECN, s.FECN, s.PSN,
+					s.TOS, s.Payload, tos, roce.CNPPayloadLen)
+			}
+		}
+		arrived := 0
+		for _, s := range t.wire(t.Access(f.From), f.From) {
+			if s.CNP() && f.owns(0, s.To) {
+				arrived++
+			}
+		}
+		for k := 1; k < len(times); k++ {
+			if d := times[k] - times[k-1]; shortest == 0 || d < shortest {
+				shortest = d
+			}
+		}
+		ce, sent, came, predicted = ce+marks, sent+len(times), came+arrived, predicted+model
+		switch {
+		case marks == 0 && len(times) > 0:
+			problem("flow %s: %d CNPs without a mark", f.Name, len(times))
+		case marks > 0 && len(times) == 0:
+			problem("flow %s: %d marks and no CNP", f.Name, marks)
+		case marks > 0 && times[0] > firstCE+5*simtime.Microsecond+slack:
+			problem("flow %s: the first CNP left %v after the first mark came", f.Name, times[0]-firstCE)
+		case abs(len(times)-model) > 1+model/20:
+			problem("flow %s: %d CNPs; %d marks explain %d", f.Name, len(times), marks, model)
+		}
+	}
+	for _, h := range []string{"a", "b"} {
+		becn += t.count(h, "rx_becn")
+	}
+	n.count("CE on the wire to the receiver", ce)
+	n.count("np_ecn_marked_roce_packets", t.count("c", "np_ecn_marked_roce_packets"))
+	n.count("np_cnp_sent", t.count("c", "np_cnp_sent"))
+	n.count("CNPs that the marks explain", predicted)
+	n.count("CNPs sent on the wire", sent)
+	n.count("CNPs on the wire to the senders", came)
+	n.count("rx_becn of the senders", becn)
+	n.add("least time between CNPs of a flow", us(shortest), "us")
+	switch {
+	case err != nil:
+	case ce == 0:
+		problem("no marks")
+	case t.count("c", "np_ecn_marked_roce_packets") != ce:
+		problem("%d packets with CE on the wire, np_ecn_marked_roce_packets is %d", ce, t.count("c", "np_ecn_marked_roce_packets"))
+	case t.count("c", "np_cnp_sent") != sent:
+		problem("%d CNPs on the wire, np_cnp_sent is %d", sent, t.count("c", "np_cnp_sent"))
+	case came != sent:
+		problem("%d CNPs left the receiver, %d came to the senders", sent, came)
+	case becn != came:
+		problem("%d CNPs came to the senders, rx_becn is %d", came, becn)
+	case shortest < period-slack:
+		problem("%v between two CNPs of a flow, want at least %v", shortest, period)
+	}
+	if needRegisters("reaction point", "rp_cnp_handled", "rp_cnp_ignored") == nil {
+		handled, ignored := 0, 0
+		for _, h := range []string{"a", "b"} {
+			handled, ignored = handled+t.count(h, "rp_cnp_handled"), ignored+t.count(h, "rp_cnp_ignored")
+		}
+		n.count("rp_cnp_handled", handled)
+		n.count("rp_cnp_ignored", ignored)
+		if handled+ignored != came {
+			problem("%d CNPs came to the senders, rp_cnp_handled and rp_cnp_ignored are %d and %d", came, handled, ignored)
+		}
+	}
+	return n, err
+}
+
+func abs(n int) int { return max(n, -n) }

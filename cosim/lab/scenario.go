@@ -485,6 +485,9 @@ func parameter(name string) (regs.Register, regs.Field, error) {
 	if r.Access != regs.AccessRW {
 		return r, regs.Field{}, fmt.Errorf("register %s cannot be set", reg)
 	}
+	if field == "" && len(r.Fields) == 1 {
+		return r, r.Fields[0], nil
+	}
 	if field == "" {
 		return r, regs.Field{Name: reg, Width: r.Width}, nil
 	}
