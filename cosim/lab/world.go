@@ -268,7 +268,7 @@ func (w *world) build() error {
 		}
 		w.hosts = append(w.hosts, h)
 		csr := h.Dev.PCIe().Region(pcie.BARRegisters)
-		csr.Store32(regs.PfcCtrlOffset, uint32(regs.PfcCtrlReg(csr.Load32(regs.PfcCtrlOffset)).WithTrustDscp(true))) // as the switches do
+		csr.Store32(regs.PfcCtrlOffset, uint32(regs.PfcCtrlReg(csr.Load32(regs.PfcCtrlOffset)).WithTrustDSCP(true))) // as the switches do
 		if err := w.setParameters(csr); err != nil {
 			return fmt.Errorf("host %s: %w", n.Name(), err)
 		}
