@@ -12,6 +12,7 @@ RTL := $(wildcard hw/rtl/*/*.sv hw/rtl/*.sv hw/rtl/*.f)
 # unit benches and their widths; the ICRC has a matrix for each width
 BENCHES := $(foreach tb,$(sort $(notdir $(basename $(wildcard hw/tb/*_tb.sv)))),$(foreach w,$(WIDTHS),$(tb) $(w))) icrc_tb 128 icrc_tb 256
 DEMO_FLAGS ?=
+LAB_FLAGS ?=
 # every kind of traffic, with loss and errors
 CHECK_TESTS := ^Test(Core|Reads$$|LossyReads|AtomicSum|ReadResponse|Deregistered|UC|UD|SRQ|Recv|Loss|Window|Events|Reset)
 # more QPs than slots, whatever they do
@@ -20,7 +21,7 @@ THRASH_TESTS := ^Test(Soak|Random|Lossy|Reads|Atomic|UC|UD|SRQ|Checklist|MoreQPs
 RACE_TESTS := ^Test(Core|Faults|ProbeThreads|ProbeFreeRunning|Wait|PingPong|Channel|Solicited|Moderation|AsyncEvents|Events|IRQ|Batch)
 
 .DEFAULT_GOAL := help
-.PHONY: help tools lib demo soak thrash check-activity race test test-go test-rtl lint lint-rtl lint-go generate check-generated bench synth-check area coverage formal formal-mutants clean
+.PHONY: help tools lib demo lab soak thrash check-activity race test test-go test-rtl lint lint-rtl lint-go generate check-generated bench synth-check area coverage formal formal-mutants clean
 
 help: ## this list
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 20
@@ -38,6 +39,9 @@ FORCE:
 demo: lib build/rnic ## transfer a file between two simulated NICs (DEMO_FLAGS="--width 64 --file F")
 	@build/rnic demo $(DEMO_FLAGS)
 
+lab: lib build/rnic ## checks of congestion control, from the wire up (LAB_FLAGS="--width 64 --levels 1-5")
+	@build/rnic lab $(LAB_FLAGS)
+
 generate: tools ## regenerate everything that comes from hw/regs/ and the CRC tables
 	@$(GO) run ./cmd/regmap && $(GO) run ./cmd/crcgen
 
@@ -53,7 +57,7 @@ lint-rtl: tools ## Verilator -Wall at every datapath width
 	@verilator --lint-only -Wall -Wno-UNUSEDPARAM -f hw/rtl/rnic.f hw/rtl/cc/cc_rp.sv --top-module cc_rp && echo "ok   lint cc_rp"
 
 lint-go: tools ## gofmt, vet, staticcheck
-	@out=$$(gofmt -l cmd cosim driver examples hw verilator 2>/dev/null); [ -z "$$out" ] || { echo "gofmt: $$out"; exit 1; }
+	@out=$$(gofmt -l cmd cosim driver examples hw tools verilator 2>/dev/null); [ -z "$$out" ] || { echo "gofmt: $$out"; exit 1; }
 	@$(GO) vet ./... && $(GO) tool staticcheck ./... && echo "ok   gofmt, vet, staticcheck"
 
 test: ## every test: generated files, lint, RTL benches, Go and co-simulation tests

@@ -55,7 +55,7 @@ func TestEveryFileHasALicenceLine(t *testing.T) {
 func TestTopLevelStaysSmall(t *testing.T) {
 	allowed := map[string]bool{"go.mod": true, "go.sum": true, "hw": true, "driver": true, "cosim": true, "cmd": true, "verilator": true,
 		"constraints": true, "Makefile": true, "docs": true, "testdata": true, "README.md": true, "LICENSE": true, "CHANGELOG.md": true,
-		".ci": true, ".gitignore": true, "examples": true}
+		".ci": true, ".gitignore": true, "examples": true, "tools": true}
 	for _, name := range tracked(t) {
 		top, _, _ := strings.Cut(name, "/")
 		if !allowed[top] {
