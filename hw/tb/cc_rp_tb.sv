@@ -743,6 +743,17 @@ module cc_rp_pacing
     if (n_handled != int'(NumLimit)) $fatal(1, "%0d limiters came back", n_handled);
     finish_all(Num);
 
+    // ---- without a limiter: more to send is answered by a turn, if turns are blocked as well
+    for (int n = 0; n < 2; n++) begin
+      n_turns = 0;
+      stall = n * 1000;
+      for (int i = 0; i < 8; i++) sent_fifo.push_back((i << 16) | 32'h8000 | (i * 100));
+      repeat (300) tick();
+      stall = 0;
+      repeat (300) tick();
+      if (n_turns != 8) $fatal(1, "%0d turns of QPs without a limiter, want 8", n_turns);
+    end
+
     // ---- with and without jumps
     check_bucket = 0;
     size = 900;

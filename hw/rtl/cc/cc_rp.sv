@@ -10,7 +10,8 @@
 //   end    the QP is destroyed or reset: as if it had never had a CNP
 //   ask    may this QP send? Without a limiter: go_* two cycles later, in order. With one: ans_*, ok and how many bytes, or not; then
 //          turn_* comes when it may, once, for the sides that asked (requester and responder of a QP send at one rate)
-//   sent   bytes that a limited QP sent. more: it has more to send; as an ask whose answer is the turn
+//   sent   bytes that a limited QP sent, 0 or more. more: it has more to send; as an ask whose answer is the turn, which comes at once if
+//          the QP has no limiter any more. Who puts a QP to sleep does that first, then tells `more`: no turn can be missed
 //   qry    state of a QP: view_*
 //
 // A QP has credit: its rate times the clocks that have passed, `burst` at most. It may send when that is more than 0, and
@@ -301,11 +302,13 @@ module cc_rp
   logic [6:0] src_valid;
   logic [4:0] src_ready;
   event_e src, src_last_q;
-  logic src_any, take, pow_old, scan;
+  logic src_any, take, pow_old, scan, turn_free;
   lim_t scan_q;
+  // what may have to be answered by a turn at once waits until there is room for it
+  assign turn_free = !turn_valid_o || turn_ready_i;
   assign free_coming = free_read_q || free_wptr_q != free_rptr_q;
   assign scan = !any_free && !free_coming && parked_q != '0;
-  assign src_valid = {scan, timed_q, ask_out_valid, sent_valid_i, qry_valid_i, end_valid_i, cnp_valid_i};
+  assign src_valid = {scan, timed_q, ask_out_valid, sent_valid_i && (!sent_more_i || turn_free), qry_valid_i, end_valid_i, cnp_valid_i};
   assign {ask_pop, sent_ready_o, qry_ready_o, end_ready_o, cnp_ready_o} = src_ready;
   assign pow_old = !pow_valid_q || gain_q != p_q.gain || params_i.gain != p_q.gain;
   // a limiter that has just come back can be had
@@ -380,9 +383,8 @@ module cc_rp
   assign alpha_cut = rate_t'((prod_q >> AlphaFrac) >> p_q.gd);
   assign rate_cut = p_q.max_cut[16] ? w_q.rate : rate_t'(prod_q >> 16);
 
-  logic handled, ignored, view, ans, step, give_turn;
-  logic turn_free, parked_up, parked_down, scan_next;
-  assign turn_free = !turn_valid_o || turn_ready_i;
+  logic handled, ignored, view, ans, step, give_turn, turn_now;
+  logic parked_up, parked_down, scan_next;
 
   // ---- the machine -------------------------------------------------------------------------------------------
   always_comb begin
@@ -434,6 +436,7 @@ module cc_rp
     ans = 1'b0;
     step = 1'b0;
     give_turn = 1'b0;
+    turn_now = 1'b0;
     parked_up = 1'b0;
     parked_down = 1'b0;
     scan_next = 1'b0;
@@ -494,6 +497,7 @@ module cc_rp
           end else begin
             ignored = ev_q == EvCnp;
             view = ev_q == EvQry;
+            turn_now = ev_q == EvSent && more_q;
             w_d.active = 1'b0;
             state_d = StIdle;
           end
@@ -848,7 +852,7 @@ module cc_rp
       parked_q <= parked_q + (LimW + 1)'(parked_up) - (LimW + 1)'(parked_down);
       if (scan_next) scan_q <= scan_q + 1'b1;
       if (turn_ready_i) turn_valid_o <= 1'b0;
-      if (give_turn) turn_valid_o <= 1'b1;
+      if (give_turn || turn_now) turn_valid_o <= 1'b1;
       ans_valid_o <= ans;
       view_valid_o <= view;
       step_valid_o <= step;
@@ -890,9 +894,9 @@ module cc_rp
     pow_j_q <= pow_j_d;
     if (pow_we) pow_q[pow_j_d] <= pow_val;
 
-    if (give_turn) begin
-      turn_qpn_o <= w_q.qpn;
-      turn_sides_o <= w_q.waiting;
+    if (give_turn || turn_now) begin
+      turn_qpn_o <= turn_now ? qpn_q : w_q.qpn;
+      turn_sides_o <= turn_now ? 2'b01 << side_q : w_q.waiting;
     end
     ans_qpn_o <= qpn_q;
     ans_side_o <= side_q;
