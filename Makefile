@@ -54,7 +54,9 @@ lint-rtl: tools ## Verilator -Wall at every datapath width
 	@for w in 64 128 256 512; do \
 	  verilator --lint-only -Wall -f hw/rtl/rnic.f hw/rtl/rnic_core.sv --top-module rnic_core -GDataW=$$w || exit 1; \
 	  echo "ok   lint rnic_core DataW=$$w"; done
-	@verilator --lint-only -Wall -Wno-UNUSEDPARAM -f hw/rtl/rnic.f hw/rtl/cc/cc_rp.sv --top-module cc_rp && echo "ok   lint cc_rp"
+	@for m in cc_rp cc_rp_units; do \
+	  verilator --lint-only -Wall -Wno-UNUSEDPARAM -f hw/rtl/rnic.f hw/rtl/cc/$$m.sv --top-module $$m || exit 1; \
+	  echo "ok   lint $$m"; done
 
 lint-go: tools ## gofmt, vet, staticcheck
 	@out=$$(gofmt -l cmd cosim driver examples hw tools verilator 2>/dev/null); [ -z "$$out" ] || { echo "gofmt: $$out"; exit 1; }

@@ -44,6 +44,32 @@ package cc_rp_pkg;
     sent_t       burst;            // credit that a QP can save up; 0 counts as 1
   } rp_params_t;
 
+  // The same as a program gives them, by NVIDIA's names and in NVIDIA's units: rates in Mb/s, times in us (cc/cc_rp_units.sv).
+  typedef struct packed {
+    logic        enable;
+    logic        windowed;
+    logic        hai_by_stage;
+    logic        clamp_tgt_rate;
+    logic        clamp_tgt_rate_after_time_inc;
+    logic [4:0]  rpg_gd;                   // 10 to 25; below 10 counts as 10
+    logic [4:0]  rpg_threshold;
+    logic [19:0] line_rate;
+    logic [19:0] rpg_max_rate;
+    logic [19:0] rpg_min_rate;
+    logic [19:0] rate_to_set_on_first_cnp;
+    logic [19:0] rpg_ai_rate;
+    logic [19:0] rpg_hai_rate;
+    logic [9:0]  dce_tcp_g;                // (1-g) * 1024
+    logic [9:0]  initial_alpha_value;      // * 1024; 1023 is 1 in the paper's form
+    logic [6:0]  rpg_min_dec_fac;          // percent
+    logic [16:0] dce_tcp_rtt;
+    logic [16:0] rate_reduce_monitor_period;
+    logic [16:0] rpg_time_reset;
+    logic [17:0] rpg_byte_reset;           // 64 bytes
+    logic [7:0]  resolution;               // 2^-16 bytes per clock
+    sent_t       burst;                    // bytes
+  } rp_regs_t;
+
   typedef enum logic [2:0] {
     RpCnpCut   = 3'd0,  // the paper's form: a CNP came, and cut
     RpCnp      = 3'd1,  // windowed: a CNP came
