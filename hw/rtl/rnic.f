@@ -11,6 +11,7 @@ hw/rtl/pkg/cc_rp_pkg.sv
 -y hw/rtl/net
 -y hw/rtl/rx
 -y hw/rtl/tx
+-y hw/rtl/cc
 -y hw/rtl/qp
 -y hw/rtl/mem
 -y hw/rtl/cc

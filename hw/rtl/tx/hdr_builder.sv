@@ -3,7 +3,7 @@
 // Builds all headers of one RoCEv2 frame: Ethernet, optional 802.1Q tag, IPv4 or IPv6, UDP, BTH,
 // then RETH, AtomicETH, DETH, ImmDt, IETH or AETH, AtomicAckETH (IBTA 9.2, 9.3 and annex A17). attr_i carries the address part of the packet: that of the
 // QP, or of its address handle. An acknowledge comes as a packet with
-// is_ack_i, has_aeth and its AETH in `imm`. `imm` is a number: its high byte goes to the wire first.
+// is_ack_i, has_aeth and its AETH in `imm`; a CNP (BECN, A17.9.3) with is_ack_i and a RETH of zeros. `imm` is a number: its high byte goes to the wire first.
 //
 // The head is a row of beats, zero behind its end. Without payload the head contains the four zero
 // bytes of the ICRC field too and is the whole frame. IPv4: DF set, IHL 5, ID counts frames (never
@@ -139,6 +139,7 @@ module hdr_builder
     logic [15:0]  fold, ethertype;
     logic [16:0]  once;
     logic [1:0]   pad;
+    logic [7:0]   becn;
     logic [159:0] ip4;
     logic [319:0] ip6;
     logic [63:0]  udp;
@@ -153,8 +154,9 @@ module hdr_builder
            be16(id), be16(ip_bytes), a.traffic_class, 8'h45};
     ip6 = {a.dgid, a.sgid, a.hop_limit, 8'd17, be16(udp_bytes),
            be32({4'd6, a.traffic_class, a.flow_label})};
+    becn = p.opcode == OpCnp ? 8'h40 : 8'h00;
     udp = {16'd0, be16(udp_bytes), be16(RoceUdpPort), be16(a.udp_sport)};
-    bth = {be24(p.psn), p.ack_req, 7'd0, be24(p.has_deth ? p.va[23:0] : a.dest_qpn), 8'd0, be16(a.pkey),
+    bth = {be24(p.psn), p.ack_req, 7'd0, be24(p.has_deth ? p.va[23:0] : a.dest_qpn), becn, be16(a.pkey),
            p.solicited, 1'b0, pad, 4'd0, p.opcode};
     ext = {192'd0, p.has_imm || p.has_ieth || p.has_aeth ? be32(p.imm) : 32'd0};
     if (p.has_value) ext[95:32] = be64(p.va);
