@@ -6,7 +6,7 @@ package regs
 
 // LayoutHash is the hash over the register map and the layouts that this package was made for; the
 // NIC shows its own in register layout_hash (LayoutHashOffset).
-const LayoutHash uint32 = 0x05702fbf
+const LayoutHash uint32 = 0x0865eeea
 
 // Place and size of the register block in bytes.
 const (
@@ -134,6 +134,9 @@ const (
 	TxPauseStormErrorEventsOffset   uint64 = 0x1588 // ro, 64 bits
 	RxPauseStormEventsOffset        uint64 = 0x1590 // ro, 64 bits
 	StallTxPauseOffset              uint64 = 0x1598 // ro, 64 bits
+	NPECNMarkedRoCEPacketsOffset    uint64 = 0x1600 // ro, 64 bits
+	NPCNPSentOffset                 uint64 = 0x1608 // ro, 64 bits
+	NPCNPDroppedOffset              uint64 = 0x1610 // ro, 64 bits
 )
 
 // Number of elements of register arrays, and bytes from one element to the next.
@@ -187,7 +190,7 @@ func (r VersionReg) WithMajor(v uint16) VersionReg { return r&^(0xffff<<16) | Ve
 type LayoutHashReg uint32
 
 // LayoutHashReset is the value after reset.
-const LayoutHashReset LayoutHashReg = 0x5702fbf
+const LayoutHashReset LayoutHashReg = 0x865eeea
 
 // Hash is bits 31:0.
 func (r LayoutHashReg) Hash() uint32 { return uint32(r >> 0 & 0xffffffff) }
@@ -1948,4 +1951,41 @@ func (r StallTxPauseReg) Count() uint64 { return uint64(r >> 0 & 0xfffffffffffff
 // WithCount returns r with count set to v; bits of v that do not fit are dropped.
 func (r StallTxPauseReg) WithCount(v uint64) StallTxPauseReg {
 	return r&^(0xffffffffffffffff<<0) | StallTxPauseReg(v)&0xffffffffffffffff<<0
+}
+
+// NPECNMarkedRoCEPacketsReg is a value of register np_ecn_marked_roce_packets (ro, 64 bits): Data
+// packets of RC and UC QPs with a CE mark: SENDs and WRITEs that passed the checks of QP, state,
+// address and P_Key, and READ responses that were asked for.
+type NPECNMarkedRoCEPacketsReg uint64
+
+// Count is bits 63:0.
+func (r NPECNMarkedRoCEPacketsReg) Count() uint64 { return uint64(r >> 0 & 0xffffffffffffffff) }
+
+// WithCount returns r with count set to v; bits of v that do not fit are dropped.
+func (r NPECNMarkedRoCEPacketsReg) WithCount(v uint64) NPECNMarkedRoCEPacketsReg {
+	return r&^(0xffffffffffffffff<<0) | NPECNMarkedRoCEPacketsReg(v)&0xffffffffffffffff<<0
+}
+
+// NPCNPSentReg is a value of register np_cnp_sent (ro, 64 bits): CNPs handed to the MAC.
+type NPCNPSentReg uint64
+
+// Count is bits 63:0.
+func (r NPCNPSentReg) Count() uint64 { return uint64(r >> 0 & 0xffffffffffffffff) }
+
+// WithCount returns r with count set to v; bits of v that do not fit are dropped.
+func (r NPCNPSentReg) WithCount(v uint64) NPCNPSentReg {
+	return r&^(0xffffffffffffffff<<0) | NPCNPSentReg(v)&0xffffffffffffffff<<0
+}
+
+// NPCNPDroppedReg is a value of register np_cnp_dropped (ro, 64 bits): CNPs that were due and not
+// sent: the QP had left the states in which it receives, or the priority of CNPs was paused and
+// eight waited.
+type NPCNPDroppedReg uint64
+
+// Count is bits 63:0.
+func (r NPCNPDroppedReg) Count() uint64 { return uint64(r >> 0 & 0xffffffffffffffff) }
+
+// WithCount returns r with count set to v; bits of v that do not fit are dropped.
+func (r NPCNPDroppedReg) WithCount(v uint64) NPCNPDroppedReg {
+	return r&^(0xffffffffffffffff<<0) | NPCNPDroppedReg(v)&0xffffffffffffffff<<0
 }

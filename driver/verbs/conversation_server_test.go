@@ -26,6 +26,7 @@ type server struct {
 	lost   int             // answers that netem took away before they were recorded
 	seen   []roce.Packet   // the answers of the NIC
 	fatal  bool            // a NAK that ends the connection was sent
+	marks  int             // data with a CE mark that no CNP has answered
 }
 
 // playServer gives the recorded requests to the NIC one after the other, each when the NIC has said everything to
@@ -46,12 +47,16 @@ func (p *player) playServer() {
 		if !s.posted && (!p.me.Late || takesReceive(q.Opcode) && !s.refused(q)) {
 			s.post()
 		}
+		if q.TOS&3 == 3 && q.Opcode.MayCarryPayload() && s.c.Service != roce.ServiceUD {
+			s.marks++
+		}
 		require.NoError(p.t, p.port.Send(s.request(q), 0, false))
 		p.frames(s.answer)
 	}
 	require.NoError(p.t, p.eng.Advance(100*simtime.Microsecond))
 	p.frames(s.answer)
 	s.due(1 << 30)
+	require.Zero(p.t, s.marks, "CE marks without a CNP")
 	require.Less(p.t, s.lost, max(1, len(s.seen)/4), "answers that were not recorded")
 	s.end()
 }
@@ -106,6 +111,11 @@ func (s *server) request(q *rxetest.Packet) []byte {
 // answer compares one answer of the NIC.
 func (s *server) answer(frame []byte, got *roce.Packet, _ simtime.Time) {
 	s.t.Helper()
+	if got.Opcode == roce.CNP && s.marks > 0 && s.allow("cnp") {
+		require.Equal(s.t, s.c.Client.QPN, got.DestQP)
+		s.marks--
+		return
+	}
 	why := "rxe said nothing more"
 	if s.c.Netem == "reorder" {
 		for i, w := range s.want {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // qp_service, for any one QPN (watch_q) beside others that do as they like. Doorbells of the QP are handed out newer than the last one and not newer
-// than the newest; when nothing waits the newest has been handed out. A timer or turn is handed out after it was taken, and not more often than it came.
+// than the newest; when nothing waits the newest has been handed out. A timer, turn or CNP is handed out after it was taken, and not more often than it came.
 // The QPN stands in the list once, leaves it in the order in which it came (other_q is any other one), and is at one worker at a time.
 // Nothing is handed out without its slot, and of a QP that does not exist nothing. A copy of a WQE (page 1, any doorbell) goes with its own
 // doorbell, or is dropped, once. A drain is done when all that was taken before it is handed out, and stays so.
@@ -28,6 +28,8 @@ module qp_service_proof
   input logic [NumW-1:0]     tmr_qpn_i,
   input logic                turn_valid_i,
   input logic [NumW-1:0]     turn_qpn_i,
+  input logic                cnp_valid_i,
+  input logic [NumW-1:0]     cnp_qpn_i,
   input logic        [W-1:0] req_ready_i,
   input logic        [W-1:0] rsp_valid_i,
   input qpc_status_e [W-1:0] rsp_status_i,
@@ -36,16 +38,17 @@ module qp_service_proof
   input logic                hrq_ready_i,
   input logic                htmr_ready_i,
   input logic                hturn_ready_i,
+  input logic                hcnp_ready_i,
   input logic                drain_i,
   input logic [NumW-1:0]     watch_i,
   input logic [NumW-1:0]     other_i,
   input logic                exists_i
 );
 
-  logic sq_ready, rq_ready, tmr_ready, turn_ready, hsq_valid, hsq_push, hsq_long, hrq_valid, htmr_valid, hturn_valid;
+  logic sq_ready, rq_ready, tmr_ready, turn_ready, hsq_valid, hsq_push, hsq_long, hrq_valid, htmr_valid, hturn_valid, cnp_ready, hcnp_valid;
   logic list_busy, drain_done, idle, ready;
   wqe_idx_t hsq_pi, hrq_pi;
-  qp_idx_t hsq_qp, hrq_qp, htmr_qp, hturn_qp;
+  qp_idx_t hsq_qp, hrq_qp, htmr_qp, hturn_qp, hcnp_qp;
   db_page_t hsq_page;
   db_page_t [1:0] drop_page;
   logic [1:0] drop_valid, bad_db;
@@ -60,6 +63,7 @@ module qp_service_proof
     .hsq_valid_o(hsq_valid), .hsq_ready_i, .hsq_qp_o(hsq_qp), .hsq_pi_o(hsq_pi), .hsq_push_o(hsq_push), .hsq_long_o(hsq_long), .hsq_page_o(hsq_page),
     .hrq_valid_o(hrq_valid), .hrq_ready_i, .hrq_qp_o(hrq_qp), .hrq_pi_o(hrq_pi),
     .htmr_valid_o(htmr_valid), .htmr_ready_i, .htmr_qp_o(htmr_qp), .hturn_valid_o(hturn_valid), .hturn_ready_i, .hturn_qp_o(hturn_qp),
+    .cnp_valid_i, .cnp_ready_o(cnp_ready), .cnp_qpn_i, .hcnp_valid_o(hcnp_valid), .hcnp_ready_i, .hcnp_qp_o(hcnp_qp),
     .drop_valid_o(drop_valid), .drop_page_o(drop_page), .list_busy_o(list_busy), .drain_i, .drain_done_o(drain_done),
     .ev_bad_db_o(bad_db), .idle_o(idle));
 
@@ -68,25 +72,28 @@ module qp_service_proof
   stream_check #(.Width(QpIdxW)) u_rq (.clk_i, .rst_ni, .valid_i(hrq_valid), .ready_i(hrq_ready_i), .data_i(hrq_qp));
   stream_check #(.Width(QpIdxW)) u_tmr (.clk_i, .rst_ni, .valid_i(htmr_valid), .ready_i(htmr_ready_i), .data_i(htmr_qp));
   stream_check #(.Width(QpIdxW)) u_turn (.clk_i, .rst_ni, .valid_i(hturn_valid), .ready_i(hturn_ready_i), .data_i(hturn_qp));
+  stream_check #(.Width(QpIdxW)) u_cnp (.clk_i, .rst_ni, .valid_i(hcnp_valid), .ready_i(hcnp_ready_i), .data_i(hcnp_qp));
 
   logic first_q = 1'b1;
   logic [NumW-1:0] watch_q, other_q; // chosen at the start
   logic exists_q;                    // watch_q has a context, and memory gives it
 
-  // ---- what comes and goes: SQ and RQ doorbells are numbered by their index, timers and turns are counted ----
-  logic [3:0] in, out, open_q;       // open: SQ, RQ: not used; taken and not handed out since
+  // ---- what comes and goes: SQ and RQ doorbells are numbered by their index, timers, turns and CNPs are counted ----
+  logic [4:0] in, out, open_q;       // open: SQ, RQ: not used; taken and not handed out since
   wqe_idx_t [1:0] newest_q, told_q, drain_to_q;
-  logic [3:0][2:0] count_q;
-  logic [3:0] drain_open_q;
+  logic [4:0][2:0] count_q;
+  logic [4:0] drain_open_q;
   logic drain_q, drained_q, mine;
   assign in[0] = sq_valid_i && sq_ready && sq_qpn_i == {1'b0, watch_q};
   assign in[1] = rq_valid_i && rq_ready && rq_qpn_i == {1'b0, watch_q};
   assign in[2] = tmr_valid_i && tmr_ready && tmr_qpn_i == watch_q;
   assign in[3] = turn_valid_i && turn_ready && turn_qpn_i == watch_q;
+  assign in[4] = cnp_valid_i && cnp_ready && cnp_qpn_i == watch_q;
   assign out[0] = hsq_valid && hsq_ready_i && hsq_qp == 1'b1;
   assign out[1] = hrq_valid && hrq_ready_i && hrq_qp == 1'b1;
   assign out[2] = htmr_valid && htmr_ready_i && htmr_qp == 1'b1;
   assign out[3] = hturn_valid && hturn_ready_i && hturn_qp == 1'b1;
+  assign out[4] = hcnp_valid && hcnp_ready_i && hcnp_qp == 1'b1;
 
   // ---- workers as the cache sees them ----
   logic [W-1:0] asked_q, pin_q, pin_mine;
@@ -127,6 +134,7 @@ module qp_service_proof
     numbered_rq: assume (!(rq_valid_i && rq_qpn_i == {1'b0, watch_q}) || (rq_pi_i == newest_q[1] + 1'b1 && newest_q[1] != '1));
     few_timers: assume (!tmr_valid_i || count_q[2] != 3'd7);
     few_turns: assume (!turn_valid_i || count_q[3] != 3'd7);
+    few_cnps: assume (!cnp_valid_i || count_q[4] != 3'd7);
     page_free: assume (!(sq_valid_i && sq_push_i && sq_page_i == 1'b1) || !held_q);
     if (!rst_ni) begin
       open_q <= '0;
@@ -153,16 +161,17 @@ module qp_service_proof
         told_q[1] <= hrq_pi;
         rq_in_order: assert (hrq_pi > told_q[1] && hrq_pi <= newest_q[1]);
       end
-      // timers and turns
+      // timers, turns and CNPs
       open_q <= (open_q & ~out) | in;
-      for (int k = 2; k < 4; k++) count_q[k] <= count_q[k] + 3'(in[k]) - 3'(out[k]);
+      for (int k = 2; k < 5; k++) count_q[k] <= count_q[k] + 3'(in[k]) - 3'(out[k]);
       timers_once: assert (!out[2] || count_q[2] != '0);
       turns_once: assert (!out[3] || count_q[3] != '0);
+      cnps_once: assert (!out[4] || count_q[4] != '0);
       has_slot: assert (out == '0 || mine);
       only_existing: assert (out == '0 || exists_q);
       if (idle && exists_q) begin
         newest_told: assert (told_q == newest_q);
-        none_lost: assert (open_q[3:2] == '0);
+        none_lost: assert (open_q[4:2] == '0);
       end
       // drain
       drain_q <= drain_i;
@@ -175,7 +184,7 @@ module qp_service_proof
       end
       if (drain_i && drain_q) begin
         if (exists_q && drain_done) begin
-          drained: assert (told_q[0] >= drain_to_q[0] && told_q[1] >= drain_to_q[1] && drain_open_q[3:2] == '0);
+          drained: assert (told_q[0] >= drain_to_q[0] && told_q[1] >= drain_to_q[1] && drain_open_q[4:2] == '0);
         end
         stays_done: assert (!drained_q || drain_done);
       end

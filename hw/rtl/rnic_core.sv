@@ -97,7 +97,7 @@ module rnic_core
 );
 
   localparam int unsigned LaneW = $clog2(DataW / 8);
-  localparam int unsigned NumQpPorts = 7;
+  localparam int unsigned NumQpPorts = 8;
   localparam int unsigned NumMrPorts = 3;
   localparam int unsigned NumErr = 4;
   localparam int unsigned NumDrain = 16;
@@ -125,9 +125,7 @@ module rnic_core
   localparam logic [31:0] ResetMagic = 32'h52535421;
 
   // ---- reset ------------------------------------------------------------------------------------
-  // verilator lint_off UNUSEDSIGNAL
-  rnic_regs_pkg::csr_reg2hw_t reg2hw;          // np_*: read by the notification point to come
-  // verilator lint_on UNUSEDSIGNAL
+  rnic_regs_pkg::csr_reg2hw_t reg2hw;
   rnic_regs_pkg::csr_hw2reg_t hw2reg;
   logic core_rst_n, stop, enable, rx_skip, rd_busy, wr_busy, tx_valid, reset_trigger;
 
@@ -206,7 +204,7 @@ module rnic_core
   qp_err_e                   errev_why;
   logic                      drain;
   logic     [NumDrain-1:0]   drain_done;
-  logic     [NumDrain+2:0]   block_idle;
+  logic     [NumDrain+4:0]   block_idle;
   logic                      event_valid, event_ready;
   async_ev_t                 event_in;
 
@@ -474,6 +472,9 @@ module rnic_core
   rd_view_t   rt_view;
   rd_update_t rt_update;
   logic [4:0] ev_drop;
+  logic       mark_valid;
+  qpn_t       mark_qpn;
+  logic [2:0] mark_prio;
   logic       rq_req_valid, rq_req_ready, rq_rsp_valid, rq_flush_valid, rq_flush_ready;
   rq_req_t    rq_req;
   rq_rsp_t    rq_rsp;
@@ -609,10 +610,27 @@ module rnic_core
     .adm_rsp_valid_o(rsp_adm_rsp_valid), .adm_rsp_o(rsp_adm_rsp),
     .rt_re_o(rt_re), .rt_qp_o(rt_qp), .rt_view_i(rt_view),
     .rt_update_valid_o(rt_update_valid), .rt_update_o(rt_update),
+    .mark_valid_o(mark_valid), .mark_qpn_o(mark_qpn), .mark_prio_o(mark_prio),
     .ev_implied_o(ev_implied), .ev_dup_rsp_o(ev_dup_rsp), .ev_ghost_rsp_o(ev_ghost_rsp),
     .drain_i(drain), .drain_done_o(drain_done[2]), .idle_o(block_idle[2]),
     .ev_drop_valid_o(ev_drop_valid), .ev_drop_o(ev_drop), .ev_rnr_o(ev_no_buffer), .ev_credit_update_o(ev_credit_update),
     .ev_read_o(ev_read), .ev_atomic_o(ev_atomic)
+  );
+
+  // DCQCN, notification point: CE marks to CNPs. What becomes of a QPN begins when its QP is made or connected.
+  logic        np_forget, cnp_valid, cnp_ready, hcnp_valid, hcnp_ready, np_wake_valid;
+  qpn_t        cnp_qpn;
+  qp_idx_t     hcnp_qp;
+  logic [63:0] np_wake;
+  assign np_forget = qp_cmd_valid && qp_cmd_op != QpCmdRead && qp_cmd_attr.state inside {QpReset, QpInit, QpRtr, QpNone};
+  cc_np #(.ClkPs(ClkPs)) u_cc_np (
+    .clk_i, .rst_ni(core_rst_n), .time_i,
+    .enable_i(reg2hw.np_ctrl.enable), .per_port_i(reg2hw.np_ctrl.per_port), .prio_mask_i(reg2hw.np_ctrl.prio_mask),
+    .min_us_i(reg2hw.np_min_time_between_cnps.us),
+    .mark_valid_i(mark_valid), .mark_qpn_i(mark_qpn), .mark_prio_i(mark_prio),
+    .forget_valid_i(np_forget), .forget_qpn_i(qp_cmd_attr.qpn),
+    .cnp_valid_o(cnp_valid), .cnp_ready_i(cnp_ready), .cnp_qpn_o(cnp_qpn),
+    .wake_valid_o(np_wake_valid), .wake_o(np_wake), .idle_o(block_idle[NumDrain+3])
   );
 
   logic        ackq_valid, ackin_ready, ackin_valid;
@@ -722,7 +740,7 @@ module rnic_core
   logic [DataW-1:0] mempl_data;
   logic [LaneW:0]   mempl_cnt;
 
-  // What happens to QPs that may have no slot: doorbells, timers, turns to send.
+  // What happens to QPs that may have no slot: doorbells, timers, turns to send, CNPs.
   logic             exp_valid, exp_ready, leave_valid, leave_ready, list_busy, cleared, claim_hit, claim_long;
   logic             hsq_valid, hsq_ready, hsq_push, hsq_long, htmr_valid, htmr_ready, hturn_valid, hturn_ready;
   qpn_t             exp_qpn;
@@ -739,6 +757,7 @@ module rnic_core
     .rq_valid_i(db_valid && db_is_rq), .rq_ready_o(rq_db_ready), .rq_qpn_i(db_rq.qpn), .rq_pi_i(db_rq.pi),
     .tmr_valid_i(exp_valid), .tmr_ready_o(exp_ready), .tmr_qpn_i(exp_qpn),
     .turn_valid_i(leave_valid), .turn_ready_o(leave_ready), .turn_qpn_i(name[3]),
+    .cnp_valid_i(cnp_valid), .cnp_ready_o(cnp_ready), .cnp_qpn_i(cnp_qpn),
     .req_valid_o(look_valid[NumLook-1:3]), .req_ready_i(look_ready[NumLook-1:3]), .req_qpn_o(look_qpn[NumLook-1:3]),
     .rsp_valid_i(look_rsp_valid[NumLook-1:3]), .rsp_status_i(look_status[NumLook-1:3]), .rsp_slot_i(look_slot[NumLook-1:3]),
     .rel_valid_o(look_rel[NumLook-1:3]),
@@ -747,6 +766,7 @@ module rnic_core
     .hrq_valid_o(hrq_valid), .hrq_ready_i(rqc_db_ready), .hrq_qp_o(hrq_qp), .hrq_pi_o(hrq_pi),
     .htmr_valid_o(htmr_valid), .htmr_ready_i(htmr_ready), .htmr_qp_o(htmr_qp),
     .hturn_valid_o(hturn_valid), .hturn_ready_i(hturn_ready), .hturn_qp_o(hturn_qp),
+    .hcnp_valid_o(hcnp_valid), .hcnp_ready_i(hcnp_ready), .hcnp_qp_o(hcnp_qp),
     .drop_valid_o(drop_valid), .drop_page_o(drop_page), .list_busy_o(list_busy),
     .drain_i(drain), .drain_done_o(drain_done[14]), .ev_bad_db_o(ev_bad_qpn), .idle_o(block_idle[15])
   );
@@ -863,10 +883,35 @@ module rnic_core
     .pl_cnt_o(txpl_cnt), .pl_last_o(txpl_last), .pl_err_o(txpl_err)
   );
 
-  logic        ev_frame_valid, ev_abort, ev_stall_mac, ev_stall_read;
-  logic [15:0] ev_frame_len;
-  logic [2:0]  ev_frame_kind;
+  // frames: 0 CNPs, 1 all others
+  logic [1:0]              lane_valid, lane_ready, lane_last;
+  logic [1:0][DataW-1:0]   lane_data;
+  logic [1:0][DataW/8-1:0] lane_keep;
+  logic        ev_frame_valid, ev_abort, ev_stall_mac, ev_stall_read, ev_cnp_valid, ev_cnp_drop;
+  logic [15:0] ev_frame_len, ev_cnp_len;
+  logic [2:0]  ev_frame_kind, ev_cnp_kind;
+  assign ev_stall_mac = tx_valid && !(tx_ready_i && tx_valid_o);
 
+  cc_cnp_tx #(.DataW(DataW)) u_cc_cnp_tx (
+    .clk_i, .rst_ni(core_rst_n), .mac_addr_i(reg2hw.mac_addr.addr),
+    .dscp_i(reg2hw.np_cnp_dscp.dscp), .prio_i(reg2hw.np_cnp_prio.prio), .pfc_pause_i(tx_pause),
+    .in_valid_i(hcnp_valid), .in_ready_o(hcnp_ready), .in_qp_i(hcnp_qp),
+    .qp_req_valid_o(qp_req_valid[7]), .qp_req_ready_i(qp_req_ready[7]),
+    .qp_req_idx_o(qp_req_idx[7]), .qp_rsp_valid_i(qp_rsp_valid[7]), .qp_rsp_i(qp_rsp[7]),
+    .tx_valid_o(lane_valid[0]), .tx_ready_i(lane_ready[0]), .tx_data_o(lane_data[0]), .tx_keep_o(lane_keep[0]), .tx_last_o(lane_last[0]),
+    .ev_frame_valid_o(ev_cnp_valid), .ev_frame_len_o(ev_cnp_len), .ev_frame_kind_o(ev_cnp_kind), .ev_drop_o(ev_cnp_drop),
+    .idle_o(block_idle[NumDrain+4])
+  );
+
+  tx_frame_mux #(.DataW(DataW)) u_tx_frame_mux (
+    .clk_i, .rst_ni(core_rst_n),
+    .in_valid_i(lane_valid), .in_ready_o(lane_ready), .in_data_i(lane_data), .in_keep_i(lane_keep), .in_last_i(lane_last),
+    .out_valid_o(tx_valid), .out_ready_i(tx_ready_i && tx_valid_o), .out_data_o(tx_data_o), .out_keep_o(tx_keep_o), .out_last_o(tx_last_o)
+  );
+
+
+  // verilator lint_off PINCONNECTEMPTY
+  // that a frame of its own waits for the MAC is counted for both
   tx_egress #(.DataW(DataW)) u_tx_egress (
     .clk_i, .rst_ni(core_rst_n), .probe_qp_i(eg_probe), .busy_o(eg_busy),
     .mac_addr_i(reg2hw.mac_addr.addr), .prio_map_i(prio_map), .pfc_pause_i(tx_pause),
@@ -879,15 +924,16 @@ module rnic_core
     .qp_req_idx_o(qp_req_idx[1]), .qp_rsp_valid_i(qp_rsp_valid[1]), .qp_rsp_i(qp_rsp[1]),
     .ah_req_valid_o(ah_req_valid[1]), .ah_req_idx_o(ah_req_idx[1]),
     .ah_rsp_valid_i(ah_rsp_valid[1]), .ah_rsp_i(ah_rsp[1]),
-    .tx_valid_o(tx_valid), .tx_ready_i(tx_ready_i && tx_valid_o), .tx_data_o, .tx_keep_o,
-    .tx_last_o, .tx_user_o,
+    .tx_valid_o(lane_valid[1]), .tx_ready_i(lane_ready[1]), .tx_data_o(lane_data[1]), .tx_keep_o(lane_keep[1]),
+    .tx_last_o(lane_last[1]), .tx_user_o,
     .err_valid_o(txerr_valid), .err_ready_i(txerr.response ? rsperr_ready : reqerr_ready), .err_o(txerr),
     .sent_valid_o(txsent_valid), .sent_ready_i(txsent_ready), .sent_o(txsent),
     .ev_frame_valid_o(ev_frame_valid), .ev_frame_len_o(ev_frame_len),
     .ev_frame_kind_o(ev_frame_kind), .ev_abort_o(ev_abort),
-    .ev_stall_mac_o(ev_stall_mac), .ev_stall_read_o(ev_stall_read),
+    .ev_stall_mac_o(), .ev_stall_read_o(ev_stall_read),
     .idle_o(block_idle[7]), .drain_i(drain), .drain_done_o(drain_done[7])
   );
+  // verilator lint_on PINCONNECTEMPTY
 
   pfc #(.ClkPs(ClkPs)) u_pfc (
     .clk_i, .rst_ni(core_rst_n), .enable_i(reg2hw.pfc_ctrl.enable),
@@ -978,8 +1024,10 @@ module rnic_core
     .last_drained_o(last_drained), .idle_o(block_idle[8])
   );
 
-  assign wake_valid_o = req_wake_valid && cq_wake_valid;
-  assign wake_o = cq_wake < req_wake ? cq_wake : req_wake;
+  logic [63:0] host_wake;
+  assign host_wake = cq_wake < req_wake ? cq_wake : req_wake;
+  assign wake_valid_o = req_wake_valid && cq_wake_valid && np_wake_valid;
+  assign wake_o = np_wake < host_wake ? np_wake : host_wake;
 
   // Asynchronous events: sources in the order of in_valid_i.
   logic        cmdev_valid, cmdev_ready;
@@ -1125,8 +1173,8 @@ module rnic_core
     .ev_rx_message_i(ev_rx_message), .ev_rx_send_i(ev_rx_send), .ev_no_buffer_i(ev_no_buffer),
     .ev_rq_wqe_i(ev_rq_wqe), .ev_srq_wqe_i(ev_srq_wqe), .ev_rx_bytes_valid_i(ev_rx_bytes_valid),
     .ev_rx_bytes_i(ev_rx_bytes), .ev_stall_rx_dma_i(ev_stall_rx_dma),
-    .ev_frame_valid_i(ev_frame_valid), .ev_frame_len_i(ev_frame_len),
-    .ev_frame_kind_i(ev_frame_kind), .ev_abort_i(ev_abort),
+    .ev_frame_valid_i(ev_frame_valid || ev_cnp_valid), .ev_frame_len_i(ev_cnp_valid ? ev_cnp_len : ev_frame_len),
+    .ev_frame_kind_i(ev_cnp_valid ? ev_cnp_kind : ev_frame_kind), .ev_mark_i(mark_valid), .ev_cnp_drop_i(ev_cnp_drop), .ev_abort_i(ev_abort),
     .ev_stall_mac_i(ev_stall_mac), .ev_stall_read_i(ev_stall_read),
     .ev_wqe_i(ev_wqe), .ev_push_i(ev_push), .ev_push_unused_i(ev_push_unused), .ev_ack_i(ev_ack), .ev_nak_i(ev_nak), .ev_ghost_i(ev_ghost),
     .ev_credit_i(ev_credit), .ev_credit_update_i(ev_credit_update), .ev_window_i(ev_window), .ev_timeout_i(ev_timeout), .ev_nak_seq_i(ev_nak_seq),

@@ -17,17 +17,17 @@ module qp_service_tb #(
   logic clk = 0, rst_n = 0;
   always #1 clk = !clk;
 
-  logic sq_valid = 0, sq_ready, sq_push = 0, sq_long = 0, rq_valid = 0, rq_ready, tmr_valid = 0, tmr_ready, turn_valid = 0, turn_ready;
+  logic sq_valid = 0, sq_ready, sq_push = 0, sq_long = 0, rq_valid = 0, rq_ready, tmr_valid = 0, tmr_ready, turn_valid = 0, turn_ready, cnp_valid = 0, cnp_ready;
   logic [23:0] sq_qpn = 0, rq_qpn = 0;
   wqe_idx_t sq_pi = 0, rq_pi = 0, hsq_pi, hrq_pi;
   db_page_t sq_page = 0, hsq_page;
-  logic [NumW-1:0] tmr_qpn = 0, turn_qpn = 0;
+  logic [NumW-1:0] tmr_qpn = 0, turn_qpn = 0, cnp_qpn = 0;
   logic [W-1:0] req_valid, req_ready = 0, rsp_valid = 0, rel_valid;
   logic [W-1:0][23:0] req_qpn;
   qpc_status_e [W-1:0] rsp_status;
   qp_idx_t [W-1:0] rsp_slot;
-  logic hsq_valid, hsq_ready = 0, hsq_push, hsq_long, hrq_valid, hrq_ready = 0, htmr_valid, htmr_ready = 0, hturn_valid, hturn_ready = 0;
-  qp_idx_t hsq_qp, hrq_qp, htmr_qp, hturn_qp;
+  logic hsq_valid, hsq_ready = 0, hsq_push, hsq_long, hrq_valid, hrq_ready = 0, htmr_valid, htmr_ready = 0, hturn_valid, hturn_ready = 0, hcnp_valid, hcnp_ready = 0;
+  qp_idx_t hsq_qp, hrq_qp, htmr_qp, hturn_qp, hcnp_qp;
   logic [1:0] drop_valid, ev_bad_db;
   db_page_t [1:0] drop_page;
   logic list_busy, drain = 0, drain_done, idle, ready;
@@ -42,19 +42,20 @@ module qp_service_tb #(
     .hsq_valid_o(hsq_valid), .hsq_ready_i(hsq_ready), .hsq_qp_o(hsq_qp), .hsq_pi_o(hsq_pi), .hsq_push_o(hsq_push), .hsq_long_o(hsq_long), .hsq_page_o(hsq_page),
     .hrq_valid_o(hrq_valid), .hrq_ready_i(hrq_ready), .hrq_qp_o(hrq_qp), .hrq_pi_o(hrq_pi),
     .htmr_valid_o(htmr_valid), .htmr_ready_i(htmr_ready), .htmr_qp_o(htmr_qp), .hturn_valid_o(hturn_valid), .hturn_ready_i(hturn_ready), .hturn_qp_o(hturn_qp),
+    .cnp_valid_i(cnp_valid), .cnp_ready_o(cnp_ready), .cnp_qpn_i(cnp_qpn), .hcnp_valid_o(hcnp_valid), .hcnp_ready_i(hcnp_ready), .hcnp_qp_o(hcnp_qp),
     .drop_valid_o(drop_valid), .drop_page_o(drop_page), .list_busy_o(list_busy), .drain_i(drain), .drain_done_o(drain_done),
     .ev_bad_db_o(ev_bad_db), .idle_o(idle));
 
-  // ---- model: kinds 0 SQ doorbell, 1 RQ doorbell, 2 timer, 3 turn ----
-  bit open[4][N];            // taken and not handed out
-  int since[4][N];           // when the oldest of it was taken
-  int count[4][N], last_in[4][N], last_out[4][N];
+  // ---- model: kinds 0 SQ doorbell, 1 RQ doorbell, 2 timer, 3 turn, 4 CNP ----
+  bit open[5][N];            // taken and not handed out
+  int since[5][N];           // when the oldest of it was taken
+  int count[5][N], last_in[5][N], last_out[5][N];
   int newest[2][N], told[2][N];
   bit exists[N];
   int bad_want = 0, bad_got = 0;
   bit held[16];              // push windows that hold a copy
   int copy_of[16], copy_pi[16];
-  bit drain_open[4][N];      // taken before the drain
+  bit drain_open[5][N];      // taken before the drain
   int now = 0, drain_from = 0, last_wait = 0;
   // ---- workers as the cache sees them ----
   int wq[W], wleft[W];       // QPN, -1 none; cycles to the answer
@@ -62,7 +63,7 @@ module qp_service_tb #(
   int slot_of[N];
   bit fast = 0;              // hand-outs are taken at once
   bit refuse = 1;            // memory refuses at times
-  int handed[4], n_list = 0, n_refused = 0, n_none = 0, n_drop = 0, n_copy = 0, n_drain = 0, n_direct = 0, n_same = 0;
+  int handed[5], n_list = 0, n_refused = 0, n_none = 0, n_drop = 0, n_copy = 0, n_drain = 0, n_direct = 0, n_same = 0;
   int longest = 0;
 
   function automatic int qpn_of_slot(qp_idx_t s);
@@ -101,11 +102,11 @@ module qp_service_tb #(
     open[kind][q] = 1;
   endtask
 
-  logic [3:0] out_valid, out_ready, wait_q = '0;
-  qp_idx_t [3:0] out_qp, qp_q;
-  assign out_valid = {hturn_valid, htmr_valid, hrq_valid, hsq_valid};
-  assign out_ready = {hturn_ready, htmr_ready, hrq_ready, hsq_ready};
-  assign out_qp = {hturn_qp, htmr_qp, hrq_qp, hsq_qp};
+  logic [4:0] out_valid, out_ready, wait_q = '0;
+  qp_idx_t [4:0] out_qp, qp_q;
+  assign out_valid = {hcnp_valid, hturn_valid, htmr_valid, hrq_valid, hsq_valid};
+  assign out_ready = {hcnp_ready, hturn_ready, htmr_ready, hrq_ready, hsq_ready};
+  assign out_qp = {hcnp_qp, hturn_qp, htmr_qp, hrq_qp, hsq_qp};
   always @(posedge clk) begin
     wait_q <= rst_n ? out_valid & ~out_ready : '0;
     qp_q <= out_qp;
@@ -117,7 +118,7 @@ module qp_service_tb #(
     now <= now + 1;
     if (rst_n) begin
       // what is offered stays, of the same QP
-      for (int k = 0; k < 4; k++)
+      for (int k = 0; k < 5; k++)
         if (wait_q[k] && (!out_valid[k] || out_qp[k] != qp_q[k])) $fatal(1, "kind %0d was offered for slot %0d", k, qp_q[k]);
       // hand-outs first: they are older
       if (hsq_valid && hsq_ready) begin
@@ -135,6 +136,7 @@ module qp_service_tb #(
       if (hrq_valid && hrq_ready) hand_out(1, hrq_qp, hrq_pi);
       if (htmr_valid && htmr_ready) hand_out(2, htmr_qp, 0);
       if (hturn_valid && hturn_ready) hand_out(3, hturn_qp, 0);
+      if (hcnp_valid && hcnp_ready) hand_out(4, hcnp_qp, 0);
       if (sq_valid && sq_ready) begin
         if (sq_push) begin
           held[sq_page] = 1;
@@ -148,6 +150,7 @@ module qp_service_tb #(
       end
       if (tmr_valid && tmr_ready && exists[tmr_qpn]) taken(2, int'(tmr_qpn), 0);
       if (turn_valid && turn_ready && exists[turn_qpn]) taken(3, int'(turn_qpn), 0);
+      if (cnp_valid && cnp_ready && exists[cnp_qpn]) taken(4, int'(cnp_qpn), 0);
       for (int i = 0; i < 2; i++) begin
         if (drop_valid[i]) begin
           if (!held[drop_page[i]]) $fatal(1, "window %0d dropped, and holds nothing", drop_page[i]);
@@ -173,11 +176,11 @@ module qp_service_tb #(
           wasked[w] = 1;
         end
       end
-      for (int k = 0; k < 4; k++)
+      for (int k = 0; k < 5; k++)
         for (int q = 0; q < N; q++)
           if (open[k][q] && now - since[k][q] > 4000) $fatal(1, "kind %0d of QPN %0d waits since %0d", k, q, since[k][q]);
       if (drain && drain_done) begin
-        for (int k = 0; k < 4; k++)
+        for (int k = 0; k < 5; k++)
           for (int q = 0; q < N; q++)
             if (drain_open[k][q]) $fatal(1, "drain is done, kind %0d of QPN %0d is open", k, q);
       end
@@ -221,6 +224,7 @@ module qp_service_tb #(
     hrq_ready = fast || $urandom_range(0, 3) == 0;
     htmr_ready = fast || $urandom_range(0, 3) == 0;
     hturn_ready = fast || $urandom_range(0, 3) == 0;
+    hcnp_ready = fast || $urandom_range(0, 3) == 0;
   end
 
   int next_pi[2][N];
@@ -261,6 +265,10 @@ module qp_service_tb #(
         turn_valid = 1;
         turn_qpn = NumW'(some_qpn());
       end
+      if (!cnp_valid && now_one()) begin
+        cnp_valid = 1;
+        cnp_qpn = NumW'(some_qpn());
+      end
     end
   end
   always @(posedge clk) begin
@@ -269,13 +277,15 @@ module qp_service_tb #(
     if (rq_taken) rq_valid = 0;
     if (tmr_taken) tmr_valid = 0;
     if (turn_taken) turn_valid = 0;
+    if (cnp_taken) cnp_valid = 0;
   end
-  bit sq_taken, rq_taken, tmr_taken, turn_taken;
+  bit sq_taken, rq_taken, tmr_taken, turn_taken, cnp_taken;
   always @(posedge clk) begin
     sq_taken = sq_valid && sq_ready;
     rq_taken = rq_valid && rq_ready;
     tmr_taken = tmr_valid && tmr_ready;
     turn_taken = turn_valid && turn_ready;
+    cnp_taken = cnp_valid && cnp_ready;
   end
 
   // nothing else is there: one doorbell of a QP that is not there is counted once
@@ -321,7 +331,7 @@ module qp_service_tb #(
       @(negedge clk);
       drain = 1;
       drain_from = now;
-      for (int k = 0; k < 4; k++) for (int q = 0; q < N; q++) drain_open[k][q] = open[k][q];
+      for (int k = 0; k < 5; k++) for (int q = 0; q < N; q++) drain_open[k][q] = open[k][q];
       while (!drain_done) begin
         @(negedge clk);
         if (now - drain_from > 8000) $fatal(1, "drain since %0d", drain_from);
@@ -336,17 +346,17 @@ module qp_service_tb #(
       repeat (4) @(negedge clk);
       if (round % 5 == 4) begin
         load = 0;
-        for (int i = 0; !(idle && !sq_valid && !rq_valid && !tmr_valid && !turn_valid); i++) begin
+        for (int i = 0; !(idle && !sq_valid && !rq_valid && !tmr_valid && !turn_valid && !cnp_valid); i++) begin
           @(negedge clk);
           if (i > 8000) $fatal(1, "never idle");
         end
         repeat (3) @(negedge clk);
-        for (int k = 0; k < 4; k++)
+        for (int k = 0; k < 5; k++)
           for (int q = 0; q < N; q++) if (open[k][q]) $fatal(1, "idle, and kind %0d of QPN %0d is open", k, q);
         for (int p = 0; p < 16; p++) if (held[p]) $fatal(1, "idle, and window %0d holds a copy", p);
         // doorbells of QPs that do not exist are merged in the list like others
         if (bad_got > bad_want || (bad_want > 0 && bad_got == 0)) $fatal(1, "%0d bad doorbells, at most %0d wanted", bad_got, bad_want);
-        for (int q = 0; q < N; q++) for (int k = 2; k < 4; k++) begin
+        for (int q = 0; q < N; q++) for (int k = 2; k < 5; k++) begin
           if (last_in[k][q] != 0 && last_out[k][q] <= last_in[k][q]) $fatal(1, "the last of kind %0d of QPN %0d was never handed out", k, q);
           count[k][q] = 0;
         end
@@ -359,11 +369,11 @@ module qp_service_tb #(
     one_bad(1, 24'd0);
     one_bad(0, 24'(N) + 24'd1);
     one_bad(1, 24'(N) + 24'd1);
-    for (int k = 0; k < 4; k++) if (handed[k] < 300) $fatal(1, "kind %0d handed out %0d times only", k, handed[k]);
+    for (int k = 0; k < 5; k++) if (handed[k] < 300) $fatal(1, "kind %0d handed out %0d times only", k, handed[k]);
     if (n_list < 500 || n_direct < 50 || n_drop < 20 || n_copy < 20 || n_none < 20 || n_refused < 20)
       $fatal(1, "corners: list %0d direct %0d dropped copies %0d copies %0d none %0d refused %0d", n_list, n_direct, n_drop, n_copy, n_none, n_refused);
-    $display("PASS %0d %0d %0d %0d handed out, %0d copies used, %0d dropped, %0d look-ups found no QP, %0d drains, longest wait %0d cycles",
-             handed[0], handed[1], handed[2], handed[3], n_copy, n_drop, n_none, n_drain, longest);
+    $display("PASS %0d %0d %0d %0d %0d handed out, %0d copies used, %0d dropped, %0d look-ups found no QP, %0d drains, longest wait %0d cycles",
+             handed[0], handed[1], handed[2], handed[3], handed[4], n_copy, n_drop, n_none, n_drain, longest);
     $finish;
   end
 endmodule

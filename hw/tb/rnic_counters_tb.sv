@@ -33,6 +33,8 @@ module rnic_counters_tb #(
   logic [rnic_pkg::NumVec-1:0] irq = '0, irq_pend = '0;
   logic [22:0] ev = '0;
   logic push = 0;
+  logic [1:0] np = '0;
+  longint n_np[2];
   logic [2:0] push_unused = '0;
   logic [1:0] ev3 = '0;
   longint n3[2];
@@ -47,7 +49,7 @@ module rnic_counters_tb #(
     .ev_drop_valid_i(drop_valid), .ev_drop_i(drop), .ev_nak_op_i(ev[0]), .ev_rx_message_i(ev[1]),
     .ev_rsp_nak_access_i(ev_rd[0]), .ev_rsp_nak_op_i(ev_rd[1]), .ev_read_i(ev_rd[2]), .ev_atomic_i(ev_rd[3]),
     .ev_rx_bytes_valid_i(bytes_valid), .ev_rx_bytes_i(bytes), .ev_stall_rx_dma_i(ev[2]),
-    .ev_frame_valid_i(frame_valid), .ev_frame_len_i(frame_len), .ev_frame_kind_i(frame_kind),
+    .ev_frame_valid_i(frame_valid), .ev_frame_len_i(frame_len), .ev_frame_kind_i(frame_kind), .ev_mark_i(np[0]), .ev_cnp_drop_i(np[1]),
     .ev_abort_i(ev[3]), .ev_stall_mac_i(ev[4]), .ev_stall_read_i(ev[5]), .ev_wqe_i(wqe), .ev_push_i(push), .ev_push_unused_i(push_unused), .ev_ack_i(ev[6]),
     .ev_nak_i(ev[7]), .ev_ghost_i(ev[8]), .ev_window_i(ev[9]), .ev_cqe_i(ev[10]), .ev_cqe_lost_i(ev[11]),
     .ev_cq_overrun_i(ev[12]), .ev_cqe_error_i({ev3[0], ev[13]}), .ev_cqe_flush_i({ev3[1], ev[14]}), .ev_cmd_i(ev[15]),
@@ -72,6 +74,7 @@ module rnic_counters_tb #(
   initial begin
     for (int i = 0; i < 20; i++) n[i] = 0;
     for (int i = 0; i < 6; i++) m[i] = 0;
+    for (int i = 0; i < 2; i++) n_np[i] = 0;
     for (int i = 0; i < 20; i++) n_pause[i] = 0;
     for (int i = 0; i < 8; i++) n_kind[i] = 0;
     for (int i = 0; i < 4; i++) n_rsp[i] = 0;
@@ -99,6 +102,8 @@ module rnic_counters_tb #(
       drops_only = k >= 10000;
       ev = 23'($urandom());
       ev3 = 2'($urandom());
+      np = 2'($urandom());
+      for (int i = 0; i < 2; i++) n_np[i] += longint'(np[i]);
       for (int i = 0; i < 2; i++) n3[i] += longint'(ev3[i]);
       pauses = 20'($urandom());
       for (int i = 0; i < 20; i++) n_pause[i] += longint'(pauses[i]);
@@ -116,7 +121,7 @@ module rnic_counters_tb #(
       bytes = 13'($urandom());
       frame_valid = ($urandom() % 2) == 0;
       frame_len = 16'($urandom());
-      frame_kind = 3'($urandom() % 5);
+      frame_kind = 3'($urandom() % 7);
       wqe = 4'($urandom());
       bad_db = 6'($urandom());
       rd_err = 6'($urandom());
@@ -191,6 +196,9 @@ module rnic_counters_tb #(
     same("rx_frames", q.rx_frames.count, n_frames);
     same("rx_bytes", q.rx_bytes.count, n_bytes);
     same("rx_roce_packets", q.rx_roce_packets.count, n_acc);
+    same("np_ecn_marked_roce_packets", q.np_ecn_marked_roce_packets.count, n_np[0]);
+    same("np_cnp_dropped", q.np_cnp_dropped.count, n_np[1]);
+    same("np_cnp_sent", q.np_cnp_sent.count, n_kind[6]);
     same("rx_ecn_ce", q.rx_ecn_ce.count, n_ce);
     same("rx_ecn_ect0", q.rx_ecn_ect0.count, n_ect0);
     same("rx_ecn_ect1", q.rx_ecn_ect1.count, n_ect1);

@@ -12,13 +12,13 @@ typedef struct packed {
   logic [63:0] mask;    // bits that exist
   logic [63:0] reset;
 } csr_entry_t;
-localparam int NumCsr = 176;
+localparam int NumCsr = 179;
 
 function automatic csr_entry_t csr_entry(input int i);
   case (i)
     0: return '{17'h00000, 1'b0, 3'(AccConst), 64'hffffffff, 64'h434e524f};  // id
     1: return '{17'h00004, 1'b0, 3'(AccConst), 64'hffffffff, 64'h1};  // version
-    2: return '{17'h00008, 1'b0, 3'(AccConst), 64'hffffffff, 64'h5702fbf};  // layout_hash
+    2: return '{17'h00008, 1'b0, 3'(AccConst), 64'hffffffff, 64'h865eeea};  // layout_hash
     3: return '{17'h00010, 1'b0, 3'(AccRo), 64'h7fffffff, 64'h0};  // caps0
     4: return '{17'h00014, 1'b0, 3'(AccRo), 64'h1fffffff, 64'h0};  // caps1
     5: return '{17'h00018, 1'b0, 3'(AccRo), 64'hffffffff, 64'h0};  // clock
@@ -192,6 +192,9 @@ function automatic csr_entry_t csr_entry(input int i);
     173: return '{17'h01588, 1'b1, 3'(AccRo), 64'hffffffffffffffff, 64'h0};  // tx_pause_storm_error_events
     174: return '{17'h01590, 1'b1, 3'(AccRo), 64'hffffffffffffffff, 64'h0};  // rx_pause_storm_events
     175: return '{17'h01598, 1'b1, 3'(AccRo), 64'hffffffffffffffff, 64'h0};  // stall_tx_pause
+    176: return '{17'h01600, 1'b1, 3'(AccRo), 64'hffffffffffffffff, 64'h0};  // np_ecn_marked_roce_packets
+    177: return '{17'h01608, 1'b1, 3'(AccRo), 64'hffffffffffffffff, 64'h0};  // np_cnp_sent
+    178: return '{17'h01610, 1'b1, 3'(AccRo), 64'hffffffffffffffff, 64'h0};  // np_cnp_dropped
     default: return '0;
   endcase
 endfunction
@@ -582,6 +585,12 @@ assign seen[174] = '0;
 assign qe[174] = 1'b0;
 assign seen[175] = '0;
 assign qe[175] = 1'b0;
+assign seen[176] = '0;
+assign qe[176] = 1'b0;
+assign seen[177] = '0;
+assign qe[177] = 1'b0;
+assign seen[178] = '0;
+assign qe[178] = 1'b0;
 
 // What hardware gives: ro values, rw1c set pulses. Call csr_apply after a change.
 logic [63:0] drive [NumCsr];
@@ -770,6 +779,9 @@ task automatic csr_apply();
   hw2reg.tx_pause_storm_error_events.count = drive[173][63:0];
   hw2reg.rx_pause_storm_events.count = drive[174][63:0];
   hw2reg.stall_tx_pause.count = drive[175][63:0];
+  hw2reg.np_ecn_marked_roce_packets.count = drive[176][63:0];
+  hw2reg.np_cnp_sent.count = drive[177][63:0];
+  hw2reg.np_cnp_dropped.count = drive[178][63:0];
 endtask
 
 function automatic logic db_defined(input logic [11:0] offset);

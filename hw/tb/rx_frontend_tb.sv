@@ -66,7 +66,7 @@ module rx_frontend_tb #(
   int want_verdict[$], want_meta[$], want_payload[$];   // word addresses of frames
   payload_cmd_e commands[$];
   bit may_overflow = 0, only_stream = 0;
-  int raws = 0, verdicts = 0, accepted = 0, overflows = 0, metas = 0, streamed = 0, finished = 0;
+  int prios = 0, raws = 0, verdicts = 0, accepted = 0, overflows = 0, metas = 0, streamed = 0, finished = 0;
   int held = 0;                                          // bytes of frames not finished
   int reasons[24];
   longint unsigned cycle = 0;
@@ -228,6 +228,8 @@ module rx_frontend_tb #(
     metas++;
     pass_silent();
     if (hinted < metas) $fatal(1, "frame at word %0d was not announced", at);
+    if (meta.prio != prio_of(at)) $fatal(1, "priority %0d, want %0d", meta.prio, prio_of(at));
+    if (meta.prio != 0) prios++;
     if (meta.raw != is_raw(at)) $fatal(1, "raw %b", meta.raw);
     bad = meta.raw ? meta.payload_len != 13'(frame_len(at)) || meta.payload_off != 0 : meta.opcode != want.opcode || meta.pad != want.bth_flags[5:4] ||
           meta.solicited != want.bth_flags[7] || meta.ack_req != want.ack_req ||
@@ -515,6 +517,7 @@ module rx_frontend_tb #(
       settle();
       full = 0;
     end
+    if (prios < 200) $fatal(1, "%0d packets with a priority", prios);
     if (kept < 200 || refused < 200) $fatal(1, "%0d kept, %0d refused of a full buffer", kept, refused);
     if (units != 0 || frames != 0) $fatal(1, "an empty buffer has %0d, %0d", units, frames);
     consumer = 2;

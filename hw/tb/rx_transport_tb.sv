@@ -54,6 +54,14 @@ module rx_transport_tb
   rd_view_t rd_view;
   rd_update_t rd_update;
 
+  logic mark_valid;
+  qpn_t mark_qpn;
+  logic [2:0] mark_prio;
+  // CE marks to be told: QPN and priority
+  logic [31:0] mark_rand = 32'h0bad_cafe;
+  logic [18:0] exp_mark[$], one_mark;
+  int n_mark_data = 0, n_mark_rsp = 0, n_mark_uc = 0, n_mark_lost = 0, n_mark_dup = 0, n_no_mark = 0;
+
   // keys to invalidate: odd ones are wrong
   logic chg_valid, chg_ready = 0, chg_rsp_valid = 0, bar_valid = 0, bar_ready;
   mr_change_t chg, chg_now;
@@ -111,6 +119,7 @@ module rx_transport_tb
     .drain_i(drain), .drain_done_o(drain_done), .idle_o(idle),
     .rt_re_o(rd_re), .rt_qp_o(rd_qp), .rt_view_i(rd_view),
     .rt_update_valid_o(rd_update_valid), .rt_update_o(rd_update),
+    .mark_valid_o(mark_valid), .mark_qpn_o(mark_qpn), .mark_prio_o(mark_prio),
     .ev_implied_o(ev_implied), .ev_dup_rsp_o(ev_dup_rsp), .ev_ghost_rsp_o(ev_ghost_rsp),
     .ev_drop_valid_o(ev_valid), .ev_drop_o(ev), .ev_rnr_o(ev_rnr),
     .ev_read_o(ev_read), .ev_atomic_o(ev_atomic)
@@ -338,6 +347,11 @@ module rx_transport_tb
     if (ev_implied) n_implied++;
     if (ev_dup_rsp) n_dup_rsp++;
     if (ev_ghost_rsp) n_ghost_rsp++;
+    if (mark_valid) begin
+      if (exp_mark.size() == 0) $fatal(1, "%s: mark of QPN %0d nobody expects", test, mark_qpn);
+      one_mark = exp_mark.pop_front();
+      if ({mark_qpn, mark_prio} != one_mark) $fatal(1, "%s: mark of QPN %0d, priority %0d; want %h", test, mark_qpn, mark_prio, one_mark);
+    end
     if (rd_update_valid) begin
       if (exp_update.size() == 0 || rd_update !== exp_update[0]) $fatal(1, "update %p, want %p", rd_update, u_new);
       void'(exp_update.pop_front());
@@ -830,7 +844,7 @@ module rx_transport_tb
   task automatic ref_packet(rx_meta_t m_in);
     rx_meta_t m;
     bit keep;
-    int q, op, reason;
+    int q, op, reason, ghosts;
     longint ahead, mtu, len, total;
     bit uc, ud, takes, is_req, is_rsp, is_write, is_send, is_read, is_atomic, imm, inv, first, middle, last, only, seq_ok, len_ok, stream;
     longint pos, want, skip, n;
@@ -842,6 +856,9 @@ module rx_transport_tb
     qp_attr_t a;
     rx_write_t w;
     rx_read_t rr;
+    mark_rand = mv_next(mark_rand);
+    m_in.ecn = mark_rand[1:0];
+    m_in.prio = mark_rand[4:2];
     m = m_in;
     if (m.raw) begin  // nothing else of it counts
       m.opcode = 8'h64;
@@ -856,6 +873,7 @@ module rx_transport_tb
     else if (op >= 'h20) op = 255;
     stream = 0;
     reason = -1;
+    ghosts = want_ghost_rsp;
     parts.delete();
     is_rsp = m.opcode inside {[8'h0d : 8'h12]};
     inv = (op == 'h16 || op == 'h17) && m.opcode < 8'h20;  // of RC only
@@ -893,6 +911,19 @@ module rx_transport_tb
     else if (uc && !first && !only && !(r_in[q] && longint'(m.psn) == r_epsn[q] && r_send[q] == is_send)) begin
       reason = 6;
       r_in[q] = 0;
+    end
+    // a CE mark is told of data: SENDs and WRITEs that belong to the QP, whatever their PSN, and responses that were asked for
+    if (m.ecn == 2'd3 && !keep) begin
+      if ((is_send || is_write) && (reason < 0 || (uc && reason == 6))) begin
+        exp_mark.push_back({qps[q].qpn, m.prio});
+        n_mark_data++;
+        if (uc) n_mark_uc++;
+        if (reason == 6) n_mark_lost++;
+        if (!uc && longint'(m.psn) != r_epsn[q]) n_mark_dup++;
+      end else if (!uc && reason < 0 && op >= 'h0d && op <= 'h10 && want_ghost_rsp == ghosts) begin
+        exp_mark.push_back({qps[q].qpn, m.prio});
+        n_mark_rsp++;
+      end else n_no_mark++;
     end
     if (reason >= 0) exp_drop.push_back(reason);
     else if (is_req) begin
@@ -1130,7 +1161,7 @@ module rx_transport_tb
     repeat (3) @(negedge clk);
     if (exp_wr.size() + exp_ackrx.size() + exp_pcmd.size() + exp_err.size() +
         exp_grh.size() + exp_drop.size() + exp_update.size() != 0 || n_implied != want_implied || n_dup_rsp != want_dup_rsp ||
-        n_ghost_rsp != want_ghost_rsp || n_rnr != want_rnr || exp_flush.size() + exp_sq_flush.size() != 0 || exp_rd.size() != 0 ||
+        n_ghost_rsp != want_ghost_rsp || n_rnr != want_rnr || exp_flush.size() + exp_sq_flush.size() != 0 || exp_rd.size() != 0 || exp_mark.size() != 0 ||
         n_reads != want_reads || n_atomics != want_atomics || n_tell != want_tell || n_ev_upd != n_upd || upd_wr) begin
       $display("told %0d of %0d, repeated %0d of %0d", n_tell, want_tell, n_ev_upd, n_upd);
       $fatal(1, "%s: missing: %0d writes %0d acknowledges %0d commands %0d errors %0d drops", what,
@@ -2805,7 +2836,9 @@ module rx_transport_tb
   function automatic bit corners_missing();
     return n_rnr < 100 || n_fault[1] < 20 || n_fault[2] < 10 || n_fault[4] < 20 || n_fault[6] < 3 || n_chg < 100 || n_bar < 50 || n_sq_flush < 50 || n_split < 200 || n_cqe < 1000 ||
            n_flushed < 200 || n_uc < 1000 || n_uc_none < 20 || n_again < 20 || n_ud < 500 || n_raw < 20 || n_kept < 20 || seen_drop[14] < 10 || seen_drop[15] < 10 || seen_drop[16] < 10 ||
-           seen_drop[17] < 10 || n_tell < 1000 || n_upd < 400 || n_upd_dead < 20;
+           seen_drop[17] < 10 || n_tell < 1000 || n_upd < 400 || n_upd_dead < 20 ||
+           n_taken < 500 || n_atomic < 100 || n_rsp_bad < 100 || n_rsp_prot < 20 || n_rsp_split < 100 || n_implied < 50 || n_dup_rsp < 100 || n_ghost_rsp < 100 ||
+           n_ordered < 20 || n_mark_data < 1000 || n_mark_rsp < 100 || n_mark_uc < 100 || n_mark_lost < 3 || n_mark_dup < 15 || n_no_mark < 100;
   endfunction
 
   initial begin
@@ -2820,7 +2853,7 @@ module rx_transport_tb
     sc.script();
     play();
     // and more of them until every corner was seen
-    for (int r = 0; r < rounds || (r < rounds + 100 && corners_missing()); r++) begin
+    for (int r = 0; r < rounds || (r < rounds + 200 && corners_missing()); r++) begin
       random_round(r < rounds ? r : r - rounds);
       // with the QPs of the last round
       for (int i = 0; i < 40 && r == rounds - 1; i++) begin
@@ -2836,6 +2869,8 @@ module rx_transport_tb
     if (corners_missing() || n_chg != want_chg) begin
       $display("UC %0d, without receive %0d, again %0d, UD %0d, raw %0d, kept %0d, drops %0d %0d %0d %0d", n_uc, n_uc_none, n_again, n_ud,
                n_raw, n_kept, seen_drop[14], seen_drop[15], seen_drop[16], seen_drop[17]);
+      $display("responses %0d %0d %0d %0d %0d %0d %0d %0d %0d, marks %0d %0d %0d %0d %0d %0d", n_taken, n_atomic, n_rsp_bad, n_rsp_prot, n_rsp_split, n_implied, n_dup_rsp,
+               n_ghost_rsp, n_ordered, n_mark_data, n_mark_rsp, n_mark_uc, n_mark_lost, n_mark_dup, n_no_mark);
       $display("keys %0d of %0d, refused %0d, barriers %0d", n_chg, want_chg, n_fault[6], n_bar);
       $fatal(1, "receives: corner not reached: %0d %0d %0d %0d %0d %0d %0d", n_rnr, n_fault[1], n_fault[2],
              n_fault[4], n_split, n_cqe, n_flushed);
@@ -2848,10 +2883,12 @@ module rx_transport_tb
       $fatal(1, "responses: corner not reached: %0d %0d %0d %0d %0d %0d %0d %0d %0d", n_taken, n_atomic, n_rsp_bad, n_rsp_prot, n_rsp_split,
              n_implied, n_dup_rsp, n_ghost_rsp, n_ordered);
     end
+    if (n_mark_data < 1000 || n_mark_rsp < 100 || n_mark_uc < 100 || n_mark_lost < 3 || n_mark_dup < 15 || n_no_mark < 100)
+      $fatal(1, "marks: corner not reached: %0d %0d %0d %0d %0d %0d", n_mark_data, n_mark_rsp, n_mark_uc, n_mark_lost, n_mark_dup, n_no_mark);
     if (n_stream < 1000 || reached_middle < 100) $fatal(1, "corner not reached: %0d %0d", n_stream, reached_middle);
     if (n_moves < 1000 || n_mv_busy < 1000) $fatal(1, "%0d moves, %0d times busy", n_moves, n_mv_busy);
-    $display("PASS %0d moves, %0d READs, %0d atomics (%0d again, %0d in part), %0d UC, %0d UD, %0d raw (%0d too long), %0d receive WQEs given again, %0d receives (%0d in pieces), %0d RNR, %0d written, %0d dropped, %0d acknowledges, %0d fatal, cycles x100: %0d %0d %0d",
-             n_moves, n_reads, n_atomics, n_dup_rd, n_part_rd, n_uc, n_ud, n_raw, n_kept, n_again, n_cqe, n_split, n_rnr, n_stream, n_drop, n_ackrx, n_err, per_packet_x100[0], per_packet_x100[1],
+    $display("PASS %0d moves, %0d READs, %0d atomics (%0d again, %0d in part), %0d UC, %0d UD, %0d raw (%0d too long), %0d receive WQEs given again, %0d receives (%0d in pieces), %0d RNR, %0d written, %0d dropped, %0d acknowledges, %0d fatal, %0d marks, cycles x100: %0d %0d %0d",
+             n_moves, n_reads, n_atomics, n_dup_rd, n_part_rd, n_uc, n_ud, n_raw, n_kept, n_again, n_cqe, n_split, n_rnr, n_stream, n_drop, n_ackrx, n_err, n_mark_data + n_mark_rsp, per_packet_x100[0], per_packet_x100[1],
              per_packet_x100[2]);
     $finish;
   end

@@ -70,7 +70,8 @@ module rnic_csr
           13'h0000, 13'h0002, [13'h0004:13'h0005], [13'h0008:13'h0009], [13'h000c:13'h000d],
           [13'h0010:13'h0012], [13'h0020:13'h0025], [13'h0040:13'h0041], [13'h0200:13'h020b],
           [13'h0210:13'h023b], [13'h0240:13'h0257], [13'h0260:13'h0273], [13'h0280:13'h0284],
-          [13'h0286:13'h028c], [13'h0290:13'h0294], [13'h0298:13'h029c], [13'h02a0:13'h02b3]
+          [13'h0286:13'h028c], [13'h0290:13'h0294], [13'h0298:13'h029c], [13'h02a0:13'h02b3],
+          [13'h02c0:13'h02c2]
         }) return 2'b11;
     if (word inside {
           13'h0001, 13'h0003, 13'h000a, 13'h0013, 13'h0028
@@ -83,7 +84,8 @@ module rnic_csr
     return word inside {
         13'h0008, [13'h0010:13'h0011], [13'h0020:13'h0025], [13'h0200:13'h020b],
         [13'h0210:13'h023b], [13'h0240:13'h0257], [13'h0260:13'h0273], [13'h0280:13'h0284],
-        [13'h0286:13'h028c], [13'h0290:13'h0294], [13'h0298:13'h029c], [13'h02a0:13'h02b3]
+        [13'h0286:13'h028c], [13'h0290:13'h0294], [13'h0298:13'h029c], [13'h02a0:13'h02b3],
+        [13'h02c0:13'h02c2]
     };
   endfunction
 
@@ -408,6 +410,7 @@ module rnic_csr
   logic [63:0] group13_q;
   logic [63:0] group14_q;
   logic [63:0] group15_q;
+  logic [63:0] group16_q;
   logic [63:0] r_data_q;
   logic r_err_q;
   // High half that belongs to the 64-bit register whose low half was read last.
@@ -444,6 +447,7 @@ module rnic_csr
         9'h029: selected = group13_q;
         9'h02a: selected = group14_q;
         9'h02b: selected = group15_q;
+        9'h02c: selected = group16_q;
         default: ;
       endcase
       if (high_valid_q && ar_wide_q && ar_addr_q[2] && high_word_q == ar_addr_q[15:3]) begin
@@ -1070,6 +1074,19 @@ module rnic_csr
         end
         4'h3: begin
           group15_q[63:0] <= hw2reg_i.stall_tx_pause.count;
+        end
+        default: ;
+      endcase
+      group16_q <= '0;
+      case (ar_addr_q[6:3])
+        4'h0: begin
+          group16_q[63:0] <= hw2reg_i.np_ecn_marked_roce_packets.count;
+        end
+        4'h1: begin
+          group16_q[63:0] <= hw2reg_i.np_cnp_sent.count;
+        end
+        4'h2: begin
+          group16_q[63:0] <= hw2reg_i.np_cnp_dropped.count;
         end
         default: ;
       endcase

@@ -10,7 +10,7 @@
 package rnic_regs_pkg;
 
   // Hash over the register map and the layouts, as in register layout_hash.
-  localparam logic [31:0] LayoutHash = 32'h05702fbf;
+  localparam logic [31:0] LayoutHash = 32'h0865eeea;
 
   // ---- enums ----------------------------------------------------------------------------------
   // drop_reason: Verdict of the receive front end on one frame, in order of precedence: the first
@@ -237,7 +237,7 @@ package rnic_regs_pkg;
   localparam logic [16:0] CsrVersionOffset = 17'h00004;
   localparam logic [31:0] CsrVersionReset = 32'h1;
   localparam logic [16:0] CsrLayoutHashOffset = 17'h00008;
-  localparam logic [31:0] CsrLayoutHashReset = 32'h5702fbf;
+  localparam logic [31:0] CsrLayoutHashReset = 32'h865eeea;
   localparam logic [16:0] CsrCaps0Offset = 17'h00010;
   localparam logic [16:0] CsrCaps1Offset = 17'h00014;
   localparam logic [16:0] CsrClockOffset = 17'h00018;
@@ -376,6 +376,9 @@ package rnic_regs_pkg;
   localparam logic [16:0] CsrTxPauseStormErrorEventsOffset = 17'h01588;
   localparam logic [16:0] CsrRxPauseStormEventsOffset = 17'h01590;
   localparam logic [16:0] CsrStallTxPauseOffset = 17'h01598;
+  localparam logic [16:0] CsrNpEcnMarkedRocePacketsOffset = 17'h01600;
+  localparam logic [16:0] CsrNpCnpSentOffset = 17'h01608;
+  localparam logic [16:0] CsrNpCnpDroppedOffset = 17'h01610;
 
   // ---- doorbell pages -------------------------------------------------------------------------
   localparam logic [16:0] DbBase = 17'h10000;
@@ -1210,6 +1213,15 @@ package rnic_regs_pkg;
     logic [63:0] count;
   } csr_hw2reg_stall_tx_pause_t;
   typedef struct packed {
+    logic [63:0] count;
+  } csr_hw2reg_np_ecn_marked_roce_packets_t;
+  typedef struct packed {
+    logic [63:0] count;
+  } csr_hw2reg_np_cnp_sent_t;
+  typedef struct packed {
+    logic [63:0] count;
+  } csr_hw2reg_np_cnp_dropped_t;
+  typedef struct packed {
     csr_hw2reg_caps0_t                         caps0;
     csr_hw2reg_caps1_t                         caps1;
     csr_hw2reg_clock_t                         clock;
@@ -1307,6 +1319,9 @@ package rnic_regs_pkg;
     csr_hw2reg_tx_pause_storm_error_events_t   tx_pause_storm_error_events;
     csr_hw2reg_rx_pause_storm_events_t         rx_pause_storm_events;
     csr_hw2reg_stall_tx_pause_t                stall_tx_pause;
+    csr_hw2reg_np_ecn_marked_roce_packets_t    np_ecn_marked_roce_packets;
+    csr_hw2reg_np_cnp_sent_t                   np_cnp_sent;
+    csr_hw2reg_np_cnp_dropped_t                np_cnp_dropped;
   } csr_hw2reg_t;
 
 endpackage

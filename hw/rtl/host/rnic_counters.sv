@@ -53,6 +53,8 @@ module rnic_counters
   input  logic                       ev_frame_valid_i,
   input  logic [15:0]                ev_frame_len_i,
   input  logic [2:0]                 ev_frame_kind_i,
+  input  logic                       ev_mark_i,
+  input  logic                       ev_cnp_drop_i,
   input  logic                       ev_abort_i,
   input  logic                       ev_stall_mac_i,
   input  logic                       ev_stall_read_i,
@@ -227,9 +229,12 @@ module rnic_counters
           3'd4: q.tx_raw_frames.count <= q.tx_raw_frames.count + 64'd1;
           3'd3: q.tx_read_responses.count <= q.tx_read_responses.count + 64'd1;
           3'd2: q.tx_naks.count <= q.tx_naks.count + 64'd1;
+          3'd6: q.np_cnp_sent.count <= q.np_cnp_sent.count + 64'd1;
           default: ;
         endcase
       end
+      if (ev_mark_i) q.np_ecn_marked_roce_packets.count <= q.np_ecn_marked_roce_packets.count + 64'd1;
+      if (ev_cnp_drop_i) q.np_cnp_dropped.count <= q.np_cnp_dropped.count + 64'd1;
       if (ev_abort_i) q.tx_aborted.count <= q.tx_aborted.count + 64'd1;
       if (ev_stall_mac_i) q.stall_tx_mac.count <= q.stall_tx_mac.count + 64'd1;
       if (ev_stall_read_i) q.stall_tx_read.count <= q.stall_tx_read.count + 64'd1;

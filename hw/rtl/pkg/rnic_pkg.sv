@@ -363,6 +363,7 @@ package rnic_pkg;
     logic         fecn;
     logic         becn;
     logic [1:0]   ecn;
+    logic [2:0]   prio;         // of the frame (prio_map_t)
     logic [15:0]  pkey;
     logic [23:0]  dest_qp;
     psn_t         psn;

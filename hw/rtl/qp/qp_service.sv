@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// What happens to QPs that may have no slot: doorbells, expired timers, turns to send (docs/qp-cache.md).
+// What happens to QPs that may have no slot: doorbells, expired timers, turns to send, CNPs that are due (docs/qp-cache.md).
 //
 // An event names a QP by its number. It waits in one list of QPNs, in which a QP stands once however much happens to it: what happened is kept in a
 // memory by QPN, and of two doorbells the newer one. Workers, each with a port of the cache, take QPs from the head of the list,
@@ -8,13 +8,13 @@
 // its context does not hold the others. What happens to a QP that a worker has already is added to that worker's part, so things
 // of one QP are handed out in the order in which they came. With nothing in the list an event goes to a free worker at once.
 //
-// A doorbell or timer of a QP that does not exist has no effect (ev_bad_db_o for doorbells); neither has one of a QP whose context memory refuses:
+// A doorbell, timer or CNP of a QP that does not exist has no effect (ev_bad_db_o for doorbells); neither has one of a QP whose context memory refuses:
 // the cache has told that. A copy of a WQE in a push window (sq_push_i) goes on with its doorbell if that does not wait in the list, else it is dropped (drop_*).
 //
 // drain: done when all that had been taken at its beginning is handed out.
 //
 // After reset the memory is cleared, which takes 2^NumW / Banks cycles; nothing is taken meanwhile.
-// Throughput: an event in and a QP out of the list in 2 cycles together. Latency: event to look-up 1 cycle if nothing waits. Back-pressure: events wait 3
+// Throughput: an event in and a QP out of the list in 2 cycles together. Latency: event to look-up 1 cycle if nothing waits. Back-pressure: events wait 4
 // cycles at most; hand-outs wait for their takers.
 
 module qp_service
@@ -27,7 +27,7 @@ module qp_service
   input  logic             clk_i,
   input  logic             rst_ni,
   output logic             ready_o,       // the memory is cleared
-  // events: doorbells, a timer that expired, a turn that a QP wants
+  // events: doorbells, a timer that expired, a turn that a QP wants, a CNP to its peer
   input  logic             sq_valid_i,
   output logic             sq_ready_o,
   input  logic [23:0]      sq_qpn_i,
@@ -45,6 +45,9 @@ module qp_service
   input  logic             turn_valid_i,
   output logic             turn_ready_o,
   input  logic [NumW-1:0]  turn_qpn_i,
+  input  logic             cnp_valid_i,
+  output logic             cnp_ready_o,
+  input  logic [NumW-1:0]  cnp_qpn_i,
   // look-ups (qp_cache)
   output logic        [NumWork-1:0]       req_valid_o,
   input  logic        [NumWork-1:0]       req_ready_i,
@@ -71,6 +74,9 @@ module qp_service
   output logic             hturn_valid_o,
   input  logic             hturn_ready_i,
   output qp_idx_t          hturn_qp_o,
+  output logic             hcnp_valid_o,
+  input  logic             hcnp_ready_i,
+  output qp_idx_t          hcnp_qp_o,
   // copies that no doorbell has a use for: one that waits in the list, one without a QP
   output logic [1:0]       drop_valid_o,
   output db_page_t [1:0]   drop_page_o,
@@ -86,11 +92,13 @@ module qp_service
   localparam int unsigned Rq = 1;
   localparam int unsigned Tmr = 2;
   localparam int unsigned Turn = 3;
+  localparam int unsigned Cnp = 4;
+  localparam int unsigned Kinds = 5;
   typedef logic [NumW-1:0] num_t;
   typedef struct packed {
-    logic [3:0] what;     // Turn, Tmr, Rq, Sq
-    wqe_idx_t   rq_pi;
-    wqe_idx_t   sq_pi;
+    logic [Kinds-1:0] what;
+    wqe_idx_t         rq_pi;
+    wqe_idx_t         sq_pi;
   } news_t;
 
   // what is added to older news of the same QP
@@ -105,28 +113,29 @@ module qp_service
 
   // ---- events: one per cycle, in turn --------------------------------------------------------------
   logic       in_any, in_bad, in_take;
-  logic [3:0] in_valid, in_ready;
-  logic [1:0] in_sel, in_last_q;
+  logic [Kinds-1:0] in_valid, in_ready;
+  logic [2:0] in_sel, in_last_q;
   num_t       in_qpn;
   news_t      in_news;
-  assign in_valid = {turn_valid_i, tmr_valid_i, rq_valid_i, sq_valid_i};
-  assign {turn_ready_o, tmr_ready_o, rq_ready_o, sq_ready_o} = in_ready;
+  assign in_valid = {cnp_valid_i, turn_valid_i, tmr_valid_i, rq_valid_i, sq_valid_i};
+  assign {cnp_ready_o, turn_ready_o, tmr_ready_o, rq_ready_o, sq_ready_o} = in_ready;
   always_comb begin
     in_any = |in_valid;
     in_sel = '0;
-    for (int i = 3; i >= 0; i--) if (in_valid[i]) in_sel = 2'(i);
-    for (int i = 3; i >= 0; i--) if (in_valid[i] && 2'(i) > in_last_q) in_sel = 2'(i);
-    in_news = '{what: 4'b0001 << in_sel, sq_pi: sq_pi_i, rq_pi: rq_pi_i};
+    for (int i = int'(Kinds) - 1; i >= 0; i--) if (in_valid[i]) in_sel = 3'(i);
+    for (int i = int'(Kinds) - 1; i >= 0; i--) if (in_valid[i] && 3'(i) > in_last_q) in_sel = 3'(i);
+    in_news = '{what: Kinds'(1) << in_sel, sq_pi: sq_pi_i, rq_pi: rq_pi_i};
     unique case (in_sel)
-      2'(Sq): in_qpn = sq_qpn_i[NumW-1:0];
-      2'(Rq): in_qpn = rq_qpn_i[NumW-1:0];
-      2'(Tmr): in_qpn = tmr_qpn_i;
-      default: in_qpn = turn_qpn_i;
+      3'(Sq): in_qpn = sq_qpn_i[NumW-1:0];
+      3'(Rq): in_qpn = rq_qpn_i[NumW-1:0];
+      3'(Tmr): in_qpn = tmr_qpn_i;
+      3'(Turn): in_qpn = turn_qpn_i;
+      default: in_qpn = cnp_qpn_i;
     endcase
   end
   // a doorbell of a QPN that cannot be
-  assign in_bad = (in_sel == 2'(Sq) && (sq_qpn_i >> NumW) != '0) || (in_sel == 2'(Rq) && (rq_qpn_i >> NumW) != '0);
-  assign in_ready = in_take ? 4'b0001 << in_sel : '0;
+  assign in_bad = (in_sel == 3'(Sq) && (sq_qpn_i >> NumW) != '0) || (in_sel == 3'(Rq) && (rq_qpn_i >> NumW) != '0);
+  assign in_ready = in_take ? Kinds'(1) << in_sel : '0;
 
   // ---- workers -------------------------------------------------------------------------------------
   logic  [NumWork-1:0] active_q, asked_q, have_q, push_q, long_q, finish, fail;
@@ -198,13 +207,13 @@ module qp_service
   end
 
   // ---- hand-outs: of each kind one at a time, which stays until it is taken ------------------------------
-  logic [3:0]            out_valid, out_ready, out_fire, hold_q;
-  logic [3:0][WorkW-1:0] out_sel, hold_sel_q, out_last_q;
-  assign out_ready = {hturn_ready_i, htmr_ready_i, hrq_ready_i, hsq_ready_i};
-  assign {hturn_valid_o, htmr_valid_o, hrq_valid_o, hsq_valid_o} = out_valid;
+  logic [Kinds-1:0]            out_valid, out_ready, out_fire, hold_q;
+  logic [Kinds-1:0][WorkW-1:0] out_sel, hold_sel_q, out_last_q;
+  assign out_ready = {hcnp_ready_i, hturn_ready_i, htmr_ready_i, hrq_ready_i, hsq_ready_i};
+  assign {hcnp_valid_o, hturn_valid_o, htmr_valid_o, hrq_valid_o, hsq_valid_o} = out_valid;
   assign out_fire = out_valid & out_ready;
   always_comb begin
-    for (int t = 0; t < 4; t++) begin
+    for (int t = 0; t < int'(Kinds); t++) begin
       out_valid[t] = 1'b0;
       out_sel[t] = '0;
       for (int w = int'(NumWork) - 1; w >= 0; w--) begin
@@ -227,6 +236,7 @@ module qp_service
   assign hrq_pi_o = work_q[out_sel[Rq]].rq_pi;
   assign htmr_qp_o = rsp_slot_i[out_sel[Tmr]];
   assign hturn_qp_o = rsp_slot_i[out_sel[Turn]];
+  assign hcnp_qp_o = rsp_slot_i[out_sel[Cnp]];
 
   // ---- workers: state -----------------------------------------------------------------------------------
   logic [NumWork-1:0] stuck_push;
@@ -251,7 +261,7 @@ module qp_service
     orphan = '0;
     orphan[orphan_sel] = |orphan_q;
   end
-  assign drop_valid_o = {|orphan_q, in_take && in_sel == 2'(Sq) && sq_push_i && !direct};
+  assign drop_valid_o = {|orphan_q, in_take && in_sel == 3'(Sq) && sq_push_i && !direct};
   assign drop_page_o = {orphan_page_q[orphan_sel], sq_page_i};
 
   // one look-up is refused per cycle
@@ -266,7 +276,7 @@ module qp_service
   always_comb begin
     for (int w = 0; w < int'(NumWork); w++) begin
       left[w] = work_q[w];
-      for (int t = 0; t < 4; t++) if (out_fire[t] && out_sel[t] == WorkW'(w)) left[w].what[t] = 1'b0;
+      for (int t = 0; t < int'(Kinds); t++) if (out_fire[t] && out_sel[t] == WorkW'(w)) left[w].what[t] = 1'b0;
     end
   end
 
@@ -322,12 +332,12 @@ module qp_service
       end
       if (direct) begin
         active_q[free] <= 1'b1;
-        push_q[free] <= in_sel == 2'(Sq) && sq_push_i;
+        push_q[free] <= in_sel == 3'(Sq) && sq_push_i;
       end
       if (b_give && !b_add) active_q[b_work] <= 1'b1;
 
       hold_q <= out_valid & ~out_ready;
-      for (int t = 0; t < 4; t++) if (out_fire[t]) out_last_q[t] <= out_sel[t];
+      for (int t = 0; t < int'(Kinds); t++) if (out_fire[t]) out_last_q[t] <= out_sel[t];
 
       if (b_give) pops_q <= pops_q + 1'b1;
       // what is in stage B comes into the list first

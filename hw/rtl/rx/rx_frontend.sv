@@ -105,6 +105,7 @@ module rx_frontend
   logic e_user_q;
   logic [15:0] e_len_q, e_type_q;
   logic [1:0] e_l3_q;
+  logic [2:0] e_prio_q;
 
   for (genvar b = 0; b < HdrBeats; b++) begin : gen_hdr
     always_ff @(posedge clk_i) if (c_valid && c_beat == 4'(b)) hdr_q[b] <= c_data;
@@ -151,7 +152,10 @@ module rx_frontend
       c_prio = c_pcp;
     end
   end
-  always_ff @(posedge clk_i) if (c_valid) prio_q <= c_prio;
+  always_ff @(posedge clk_i) begin
+    if (c_valid) prio_q <= c_prio;
+    if (c_valid && c_last) e_prio_q <= c_prio;
+  end
 
   // ---- packet buffer --------------------------------------------------------------------------
   logic e_valid, e_too_long, e_overflow, e_held, meta_room;
@@ -162,7 +166,7 @@ module rx_frontend
   logic [$clog2(BufBytes / Bytes):0] buf_used;
   logic [$clog2(DescDepth):0] buf_frames;
   rx_verdict_t v_verdict;
-  rx_meta_t v_meta;
+  rx_meta_t p_meta, v_meta;           // as the parser says, and with the priority
 
   pkt_buffer #(.DataW(DataW), .BufBytes(BufBytes), .DescDepth(DescDepth)) u_buffer (
     .clk_i, .rst_ni,
@@ -187,19 +191,24 @@ module rx_frontend
     .valid_i(e_valid), .hdr_i(hdr_q), .frame_len_i(e_len_q), .l3_i(e_l3_q), .ethertype_i(e_type_q),
     .user_err_i(e_user_q), .too_long_i(e_too_long), .overflow_i(e_overflow),
     .valid_o(v_valid), .early_o(v_early), .late_o(v_late), .ip_sum_ok_o(v_ip_sum_ok),
-    .udp_sum_zero_o(v_udp_zero), .verdict_o(v_verdict), .meta_o(v_meta), .busy_o(parse_busy)
+    .udp_sum_zero_o(v_udp_zero), .verdict_o(v_verdict), .meta_o(p_meta), .busy_o(parse_busy)
   );
 
   typedef struct packed {
     logic              held;
     logic [BeatsW-1:0] beats;
+    logic [2:0]        prio;
   } side_t;
   side_t [ParseCycles-1:0] side_q;
   always_ff @(posedge clk_i) begin
-    if (e_valid || parse_busy) side_q <= {side_q[ParseCycles-2:0], e_held, e_beats};
+    if (e_valid || parse_busy) side_q <= {side_q[ParseCycles-2:0], e_held, e_beats, e_prio_q};
   end
   assign v_held = side_q[ParseCycles-1].held;
   assign v_beats = side_q[ParseCycles-1].beats;
+  always_comb begin
+    v_meta = p_meta;
+    v_meta.prio = side_q[ParseCycles-1].prio;
+  end
 
   // ---- ICRC -----------------------------------------------------------------------------------
   logic m_valid, m_first, m_last, m_skip, s_valid;

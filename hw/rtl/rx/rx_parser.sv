@@ -405,6 +405,7 @@ module rx_parser
       s4_verdict_q.rsvd_1 <= '0;
       s4_verdict_q.rsvd_2 <= '0;
       s4_verdict_q.rsvd_3 <= '0;
+      s4_meta_q.prio <= '0;             // known to rx_frontend
       s4_meta_q.opcode <= s3_bth_q[7:0];
       s4_meta_q.pad <= s3_bth_q[13:12];
       s4_meta_q.solicited <= s3_bth_q[15];

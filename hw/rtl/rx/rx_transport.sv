@@ -53,6 +53,9 @@
 // that its peer may count on behind the MSN beside it; all others say that they tell none. When the peer was told that there are none and one is posted
 // (rq_flush_t.credits), the last acknowledge is repeated, with the number of now.
 //
+// Data packets of RC and UC with a CE mark (ECN 11) are told to the notification point, mark_*: SENDs and WRITEs that pass the checks of QP, state and
+// address, also those out of sequence and repeated ones, which tell of congestion too, and responses to READs that were asked for.
+//
 // Every READ and atomic takes a place in its QP's response queue: at most min(max_dest_rd_atomic, 8) that
 // were never executed, else NAK, and 7 duplicates, else they are dropped like lost ones. A duplicate READ may ask for any part of
 // what was answered before; its memory is checked again.
@@ -171,6 +174,11 @@ module rx_transport
   output logic         rt_update_valid_o,
   output rd_update_t   rt_update_o,
 
+  // a data packet with a CE mark
+  output logic         mark_valid_o,
+  output qpn_t         mark_qpn_o,
+  output logic [2:0]   mark_prio_o,
+
   output logic         ev_implied_o,    // a lost response was noticed
   output logic         ev_dup_rsp_o,
   output logic         ev_ghost_rsp_o,
@@ -212,6 +220,8 @@ module rx_transport
     logic         late;       // or no slot for it
     logic         gsi;        // QP1
     logic         raw;
+    logic         ce;         // ECN 11
+    logic [2:0]   prio;
     qp_idx_t      qp;
     logic [7:0]   opcode;
     logic [1:0]   pad;
@@ -295,6 +305,7 @@ module rx_transport
     logic        drop;        // without any answer, for `reason`
     drop_e       reason;
     logic        lost;        // with drop: a packet of the message under way is missing (UC)
+    logic        mark;        // data with a CE mark
     logic        rc;          // answered, and in order
     logic        ud;
     logic        keep;        // a receive WQE that is too short for it stays (UD, raw packets)
@@ -511,6 +522,7 @@ module rx_transport
     k.off = 32'(24'(p.psn - v.entry.base)) << (4'd7 + 4'(q.path_mtu));
     k.rd_last = p.psn == v.entry.last;
     if (c.response && !k.drop) k.answer = answer(p, c, v, mtu, v.entry.len - k.off);
+    k.mark = p.ce && !k.keep && (!k.drop || k.lost) && (c.write || c.send || (c.rd_rsp && k.answer != AnsGhost));
     k.duplicate = k.rc && (psn_gt(st.epsn, p.psn) || (p.psn ^ st.epsn) == 24'h800000);
     k.ahead = k.rc && psn_gt(p.psn, st.epsn);
 
@@ -959,11 +971,13 @@ module rx_transport
       ev_implied_o <= 1'b0;
       ev_dup_rsp_o <= 1'b0;
       ev_ghost_rsp_o <= 1'b0;
+      mark_valid_o <= 1'b0;
     end else begin
       rt_req_q <= 1'b0;
       ev_implied_o <= 1'b0;
       ev_dup_rsp_o <= 1'b0;
       ev_ghost_rsp_o <= 1'b0;
+      mark_valid_o <= 1'b0;
       wb_q <= 1'b0;
       adm_rsp_valid_o <= 1'b0;
       ev_drop_valid_o <= 1'b0;
@@ -1180,6 +1194,9 @@ module rx_transport
             ev_implied_o <= k_q.answer == AnsImplied;
             ev_dup_rsp_o <= k_q.answer == AnsDuplicate;
             ev_ghost_rsp_o <= k_q.answer == AnsGhost && !c_p.ack;
+            mark_valid_o <= k_q.mark;
+            mark_qpn_o <= q_q.qpn;
+            mark_prio_o <= p_q.prio;
             if (a.has_drop) begin
               ev_drop_valid_o <= 1'b1;
               ev_drop_o <= a.reason;
@@ -1258,6 +1275,8 @@ module rx_transport
           late: meta_late_i,
           gsi: meta_i.dest_qp == QpnGsi && !meta_i.raw,
           raw: meta_i.raw,
+          ce: meta_i.ecn == 2'b11 && !meta_i.raw,
+          prio: meta_i.prio,
           qp: meta_qp_i,
           opcode: head_opcode,
           pad: meta_i.raw ? -meta_i.payload_len[1:0] : meta_i.pad,
