@@ -340,6 +340,8 @@ module cc_rp_pacing
   int ready_q[$];                  // have their turn
   int granted;                     // bytes that the QP on the link may begin
   int on_link = -1, asked = -1;
+  bit ahead = 0;                   // a QP asks again while it sends, until it is refused; else it stops when it has sent what it may
+  int begun, untold = 0;           // bytes that an answer need not know of; bytes begun and not told
   longint free_at = 0;             // of the link
   longint link_end = 0;            // the same, in bytes that it can carry
   longint bytes[Num], began[Num], packets[Num], bucket[Num], bucket_at[Num];
@@ -387,7 +389,7 @@ module cc_rp_pacing
 
   // a packet goes when the link is free
   function automatic void link();
-    int i;
+    int i, size_before;
     longint credit;
     if (on_link >= 0 && now >= free_at) begin
       i = on_link;
@@ -402,15 +404,20 @@ module cc_rp_pacing
           bucket[i] = credit - longint'(size) * 65536;
           bucket_at[i] = now;
         end
-        if (packets[i] == 20) began[i] = now;
+        if (packets[i] == 400) began[i] = now;
         granted -= size;
         bytes[i] += longint'(size);
         packets[i]++;
         link_end = (link_end > now * 50 ? link_end : now * 50) + longint'(size);
         free_at = link_end / 50;
-        sent_fifo.push_back((i << 16) | (granted > 0 ? 0 : 32'h8000) | size);
+        // told at once, or with the next one if what was told before is not taken yet
+        if (sent_fifo.size() != 0 && (sent_fifo[sent_fifo.size()-1] >> 16) == i && !sent_fifo[sent_fifo.size()-1][15]) size_before = sent_fifo.pop_back() & 32'h7fff;
+        else size_before = 0;
+        sent_fifo.push_back((i << 16) | (granted > 0 || ahead ? 0 : 32'h8000) | (size + size_before));
         note(1000 + longint'(i));
-        if (granted <= 0) on_link = -1;
+        begun += size;
+        untold += size;
+        if (granted <= 0 && !ahead) on_link = -1;
       end
     end
   endfunction
@@ -431,7 +438,10 @@ module cc_rp_pacing
         if (step.rate > step.target) $fatal(1, "rate %0d target %0d", step.rate, step.target);
       end
       // sent
-      if (sent_valid && sent_ready) sent_valid <= 0;
+      if (sent_valid && sent_ready) begin
+        sent_valid <= 0;
+        untold -= int'(sent_bytes);
+      end
       if ((!sent_valid || sent_ready) && sent_fifo.size() != 0) begin
         i = sent_fifo.pop_front();
         sent_valid <= 1;
@@ -465,6 +475,13 @@ module cc_rp_pacing
           ask_valid <= 1;
           ask_qpn <= 16'(First + asked);
           ask_side <= 1'(asked & 1);
+          begun = 0;
+        end else if (ahead && asked < 0 && on_link >= 0) begin
+          asked = on_link;
+          ask_valid <= 1;
+          ask_qpn <= 16'(First + asked);
+          ask_side <= 1'(asked & 1);
+          begun = untold;
         end else if (flood) begin
           ask_valid <= 1;
           ask_qpn <= 16'($urandom() % 500);
@@ -475,6 +492,7 @@ module cc_rp_pacing
         if (int'(go_qpn) < First) begin
           if (flood_fifo.size() == 0 || flood_fifo.pop_front() != go_qpn) $fatal(1, "answers of QPs without a limiter are not in order");
         end else begin
+          if (on_link == asked) on_link = -1;
           asked = -1;     // none for this one: it does not send
         end
       end
@@ -487,8 +505,10 @@ module cc_rp_pacing
           if (ans_limited && (ans_bytes == 0 || ans_bytes > params.burst)) $fatal(1, "%0d bytes granted, burst %0d", ans_bytes, params.burst);
           if (ans_limited) begin
             on_link = i;
-            granted = int'(ans_bytes);
+            granted = int'(ans_bytes) - begun;
           end
+        end else if (on_link == i) begin
+          on_link = -1;
         end
       end
     end
@@ -565,6 +585,7 @@ module cc_rp_pacing
     repeat (4) @(negedge clk);
     ready_q.delete();
     sent_fifo.delete();
+    untold = 0;
     on_link = -1;
     asked = -1;
     free_at = 0;
@@ -634,9 +655,10 @@ module cc_rp_pacing
 
     // ---- one sender, rates from 10 Mb/s to the line's; they do not change: first_rate, and nothing is added
     check_bucket = 1;
+    ahead = 1;
     for (int n = 0; n < 48; n++) begin
       clear();
-      size = n % 3 == 0 ? 1024 : 200 + int'($urandom() % 3900);
+      size = n == 1 ? 256 : n == 2 ? 409 : n % 3 == 0 ? 1024 : 200 + int'($urandom() % 3900);
       rate = longint'(328.0 * $pow(real'(Line) / 328.0, n < 2 ? real'(n) : real'($urandom() % 10000) / 10000.0));
       if (n == 2) rate = Line - 1;
       if (n == 1) rate = Line;
@@ -646,7 +668,7 @@ module cc_rp_pacing
       event_of(1, 0);
       ready_q.push_back(0);
       start = now;
-      while (packets[0] < 141) begin
+      while (packets[0] < 521) begin
         limit = now + 100000000;
         tick();
       end
@@ -658,8 +680,11 @@ module cc_rp_pacing
       if (ppm > 10000) $fatal(1, "%0d packets of %0d bytes at %0d/65536 bytes per clock in %0d clocks: off by %0d ppm", 120, size, rate, gone, ppm);
       finish_all(1);
     end
+    // a look that was a little early and its repetition, the turn and the ask, each behind another event
     alone_late = worst_late;
-    if (alone_late > 32) $fatal(1, "a packet was late by a packet and %0d clocks", alone_late);
+    if (alone_late > 64) $fatal(1, "a packet was late by a packet and %0d clocks", alone_late);
+
+    ahead = 0;
 
     // ---- idle, then more than it may
     clear();
@@ -747,7 +772,7 @@ module cc_rp_pacing
     for (int n = 0; n < 2; n++) begin
       n_turns = 0;
       stall = n * 1000;
-      for (int i = 0; i < 8; i++) sent_fifo.push_back((i << 16) | 32'h8000 | (i * 100));
+      for (int i = 0; i < 8; i++) sent_fifo.push_back((i << 16) | 32'h8000);
       repeat (300) tick();
       stall = 0;
       repeat (300) tick();

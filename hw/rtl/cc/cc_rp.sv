@@ -532,8 +532,13 @@ module cc_rp
           step_d = cut_first ? cut_time : incr_due ? w_q.incr_at : at_q;
           a_d = MulW'(w_q.rate);
           b_d = since[TimeW-1] ? '0 : since[TimeW-1:MulW-1] != '0 ? {1'b0, {MulW-1{1'b1}}} : {1'b0, since[MulW-2:0]};
-          mul = 1'b1;
-          state_d = StCredit;
+          // nothing more, and nobody waits: the credit can be counted later
+          if (ev_q == EvTime && !cut_due && !incr_due && w_q.waiting == '0) begin
+            state_d = StWrite;
+          end else begin
+            mul = 1'b1;
+            state_d = StCredit;
+          end
         end
         StCredit: begin
           w_d.credit = earned;
