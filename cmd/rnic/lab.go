@@ -51,7 +51,7 @@ With --scenario it runs an experiment from a YAML file (docs/lab.md), or one tha
   ` + strings.Join(lab.Scenarios(), "\n  ") + `
 
 Exit code 0: every level asked for passes, or everything holds that must hold in the scenario.`,
-		Example: `  rnic lab --levels 1-5
+		Example: `  rnic lab --levels 1-6
   rnic lab --width 64 --levels L5 --json lab.json
   rnic lab --scenario incast-8to1 --plot incast.svg --plot incast.png --pcap incast.pcapng
   rnic lab --scenario my.yaml`,

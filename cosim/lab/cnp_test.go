@@ -17,7 +17,7 @@ import (
 // congestedByHand is what L6 must see: two flows whose every third packet is marked, and CNPs by the model of the NP.
 func congestedByHand() *Run {
 	const us, ns = simtime.Microsecond, simtime.Nanosecond
-	s := congested(40)
+	s := congested(512)
 	s.Parameters = map[string]Int{"np_min_time_between_cnps": 4}
 	r := &Run{Scenario: s, LineMbps: 1e5, Hosts: []HostResult{{"a", map[string]uint64{}}, {"b", map[string]uint64{}}, {"c", map[string]uint64{}}}}
 	for _, l := range s.Topology.Links {

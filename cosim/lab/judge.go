@@ -40,6 +40,7 @@ func (t *trial) judge() ([]Check, error) {
 		{"reliable flows are complete, byte for byte", true, judgeFlows},
 		{"packets have the ToS of their flow; only ECN-capable ones have CE", true, judgeTOS},
 		{"marks of a switch = CE that leaves it; CE that comes = rx_ecn_ce", r.has(func(l *Link) bool { return l.RED != nil || l.TCRED != nil }), judgeMarks},
+		{"CNPs of a host = np_cnp_sent; CNPs that come = rx_becn", needRegisters("notification point", "np_cnp_sent") == nil, judgeCNPs},
 		{"every frame that is sent to a host is received", true, judgeFrames},
 		{"with PFC nothing is dropped for want of room", !r.has(func(l *Link) bool { return l.PFC == nil }), judgeRoom},
 	} {
@@ -145,6 +146,30 @@ func judgeMarks(t *trial) error {
 		}
 		if n := t.count(h.Name, "rx_ecn_ce"); n != host[h.Name] {
 			return findingf("host %s: %d packets with CE on the wire, %d counted by the NIC", h.Name, host[h.Name], n)
+		}
+	}
+	return nil
+}
+
+func judgeCNPs(t *trial) error {
+	count := func(all []Seen) (n int) {
+		for _, s := range all {
+			if s.CNP() {
+				n++
+			}
+		}
+		return n
+	}
+	for _, h := range t.Hosts {
+		next := t.Access(h.Name)
+		if n, sent := count(t.wire(h.Name, next)), t.count(h.Name, "np_cnp_sent"); n != sent {
+			return findingf("host %s: %d CNPs on the wire, np_cnp_sent is %d", h.Name, n, sent)
+		}
+		if t.faulty(t.linkName(h.Name, next)) {
+			continue
+		}
+		if n, came := count(t.wire(next, h.Name)), t.count(h.Name, "rx_becn"); n != came {
+			return findingf("host %s: %d CNPs came, rx_becn is %d", h.Name, n, came)
 		}
 	}
 	return nil

@@ -27,7 +27,7 @@ func TestLadder(t *testing.T) {
 			for i, r := range results {
 				require.Equal(t, fmt.Sprintf("L%d", i+1), r.ID)
 				if r.NotAvailable != "" {
-					require.GreaterOrEqual(t, i, 5, "%s: %s", r.ID, r.NotAvailable)
+					require.GreaterOrEqual(t, i, 6, "%s: %s", r.ID, r.NotAvailable)
 					require.False(t, r.Pass)
 					require.False(t, r.ControlFails())
 					require.Contains(t, r.NotAvailable, "not available: ")
@@ -111,6 +111,7 @@ func TestBrokenInstruments(t *testing.T) {
 				s.TOS |= 3
 			}
 		}), "CE before the switch"},
+		{"a tap that shows every packet with CE", 5, each(func(s *Seen) { s.TOS |= 3 }), "though it is not ECN capable"},
 		{"a tap that misses a mark", 5, func(x *instruments) {
 			x.seen = func(all []Seen) []Seen {
 				for i := range all {
@@ -126,6 +127,17 @@ func TestBrokenInstruments(t *testing.T) {
 				return h.Counters[name] + map[string]uint64{"rx_ecn_ce": 1}[name]
 			}
 		}, "counted by the receiver"},
+		{"a tap that knows a CNP by another opcode", 6, each(func(s *Seen) {
+			if s.Opcode == roce.CNP {
+				s.Opcode = 0x80
+			}
+		}), "marks and no CNP"},
+		{"a counter of CNPs that is off by one", 6, func(x *instruments) {
+			x.counter = func(h *HostResult, name string) uint64 {
+				return h.Counters[name] + map[string]uint64{"np_cnp_sent": 1}[name]
+			}
+		}, "np_cnp_sent is"},
+		{"a clock that runs too fast", 6, each(func(s *Seen) { s.At = s.At * 9 / 10 }), "CNPs"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			x := goodInstruments()
@@ -228,6 +240,16 @@ func TestJudge(t *testing.T) {
 				return h.Counters[name] + map[string]uint64{"rx_ecn_ce": 1}[name]
 			}
 		},
+		"np_cnp_sent is": func(_ *Run, x *instruments) {
+			x.counter = func(h *HostResult, name string) uint64 {
+				return h.Counters[name] + map[string]uint64{"np_cnp_sent": 1}[name]
+			}
+		},
+		"rx_becn is": func(_ *Run, x *instruments) {
+			x.counter = func(h *HostResult, name string) uint64 {
+				return h.Counters[name] + map[string]uint64{"rx_becn": 1}[name]
+			}
+		},
 		"every frame that is sent": func(_ *Run, x *instruments) {
 			x.counter = func(h *HostResult, name string) uint64 {
 				return h.Counters[name] - map[string]uint64{"rx_frames": 1}[name]
@@ -245,7 +267,7 @@ func TestJudge(t *testing.T) {
 		spoil(&r, &x)
 		checks, err := (&trial{Run: &r, tools: x}).judge()
 		require.NoError(t, err)
-		require.Len(t, checks, 5)
+		require.Len(t, checks, 6)
 		failed := Failed(checks)
 		if want == "" {
 			require.Empty(t, failed)

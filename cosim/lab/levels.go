@@ -85,7 +85,7 @@ var ladder = []level{
 	},
 	{
 		id: "L5", name: "CE marks are produced and arrive",
-		scenario: func(int) *Scenario { return congested(30) },
+		scenario: congested,
 		check:    checkMarks,
 		controls: []control{
 			{name: "marking off", scenario: func(s *Scenario) { s.Topology.Links[2].RED = nil }},
@@ -102,7 +102,7 @@ var ladder = []level{
 			return needRegisters("notification point", "np_ctrl", "np_min_time_between_cnps", "np_cnp_dscp", "np_cnp_sent", "np_ecn_marked_roce_packets")
 		},
 		scenario: func(width int) *Scenario {
-			s := congested(40)
+			s := congested(width)
 			s.Parameters = map[string]Int{"np_min_time_between_cnps": 4}
 			if width == 64 { // a packet takes 9 us
 				s.Parameters["np_min_time_between_cnps"] = 100
@@ -159,11 +159,15 @@ func star(hosts []string, flows ...Flow) *Scenario {
 	return s
 }
 
-// congested is two ECN-capable flows and one that is not into one port that marks.
-func congested(count Int) *Scenario {
+// congested is two ECN-capable flows, ECT(0) and ECT(1), and one that is not, into one port that marks.
+func congested(width int) *Scenario {
+	count := Int(24)
+	if width == 64 { // at a rate where simulated time costs more than frames
+		count = 12
+	}
 	s := star([]string{"a", "b", "c"},
 		Flow{From: "a", To: "c", Size: 16 << 10, Count: count, TOS: 106},
-		Flow{From: "b", To: "c", Size: 16 << 10, Count: count, TOS: 106},
+		Flow{From: "b", To: "c", Size: 16 << 10, Count: count, TOS: 105},
 		Flow{Name: "b->c without ECT", From: "b", To: "c", Size: 4 << 10, Count: count, TOS: 104})
 	s.Topology.Links[2].RED = &RED{Kmin: 20 << 10, Kmax: 80 << 10, Pmax: 0.2}
 	return s
@@ -369,6 +373,11 @@ func checkMarks(t *trial) (n Numbers, err error) {
 		case !s.Good:
 		case s.CE():
 			ce++
+			for i := range t.Flows {
+				if f := &t.Flows[i]; f.owns(1, s.To) && f.TOS&3 == 0 && err == nil {
+					err = findingf("flow %s: a packet with CE, though it is not ECN capable", f.Name)
+				}
+			}
 		case s.TOS&3 != 0:
 			capable++
 		default:
@@ -390,6 +399,7 @@ func checkMarks(t *trial) (n Numbers, err error) {
 	n.count("not capable", other)
 	n.add("largest queue", float64(port.PeakBytes), "bytes")
 	switch red := t.Scenario.Topology.Links[2].RED; {
+	case err != nil:
 	case early > 0:
 		err = findingf("%d packets have CE before the switch", early)
 	case ce == 0:
