@@ -40,6 +40,7 @@ module cc_np_tb #(
   int newest_qpn = 0;                         // of the port
   longint newest_until[N], forgot_at[N];
   bit off = 0;                                // nothing is checked
+  longint disabled_at = 0;
   int zero_want[$];                           // window 0: marks in order
   int n_mark = 0, n_cnp = 0, n_lead = 0, n_trail = 0, n_noted = 0, n_zero = 0, n_gated = 0, n_forget = 0, n_jump = 0, n_far = 0, n_lost = 0,
       n_stall = 0, n_same = 0, n_port = 0, n_change = 0, n_plain_end = 0, n_clear = 0, n_port_forget = 0;
@@ -60,6 +61,7 @@ module cc_np_tb #(
         f = flow_of(q);
         n_cnp++;
         if (q == 0) $fatal(1, "CNP to QPN 0");
+        if (!enable && longint'(now) - disabled_at > slack) $fatal(1, "CNP to %0d while disabled", q);
         if (!off) begin
           if (min_us == 0 && zero_want.size() != 0) begin
             if (zero_want[0] != q) $fatal(1, "window 0: CNP to %0d, the mark was of %0d", q, zero_want[0]);
@@ -198,7 +200,7 @@ module cc_np_tb #(
     repeat (2) @(negedge clk);
   endtask
 
-  int what;
+  int what, cnp_was, mark_was, n_zero_open = 0;
   initial begin
     for (int f = 0; f < N; f++) begin
       must[f] = 0;
@@ -240,6 +242,7 @@ module cc_np_tb #(
           #0.1;
           if (1'($urandom)) enable = 0;
           else prio_mask = 8'($urandom);
+          disabled_at = longint'(now);
           if (!enable) for (int f = 0; f < N; f++) must[f] = 0;
           repeat ($urandom_range(50, 2000)) @(negedge clk);
           #0.1;
@@ -250,7 +253,18 @@ module cc_np_tb #(
         2: begin   // to and from window 0, and the port, with some open: nothing hangs
           off = 1;
           set_len(0, 1'b0);
+          rate = 0;
+          repeat (600) @(negedge clk);
+          // every mark is answered, also those of flows with a window
+          cnp_was = n_cnp;
+          mark_was = n_mark - n_lost;
+          rate = 40;
           repeat ($urandom_range(50, 500)) @(negedge clk);
+          rate = 0;
+          repeat (600) @(negedge clk);
+          if (n_cnp - cnp_was < n_mark - n_lost - mark_was) $fatal(1, "window 0: %0d marks, %0d CNPs", n_mark - n_lost - mark_was, n_cnp - cnp_was);
+          n_zero_open += n_mark - n_lost - mark_was;
+          rate = 40;
           set_len($urandom_range(1, 8), 1'b0);
           repeat ($urandom_range(50, 500)) @(negedge clk);
           per_port = !per_port;
@@ -264,13 +278,14 @@ module cc_np_tb #(
     settle();
     // off: no CNP at all
     enable = 0;
+    disabled_at = longint'(now);
     n_cnp = 0;
     rate = 100;
     repeat (5000) @(negedge clk);
     if (n_cnp != 0) $fatal(1, "%0d CNPs while disabled", n_cnp);
     settle();
     if (n_lead < 100 || n_trail < 200 || n_noted < 200 || n_zero < 200 || n_gated < 100 || n_forget < 20 || n_clear < 20 || n_jump < 50 || n_far < 20 || n_stall < 100 ||
-        n_same < 20 || n_port < 100 || n_change < 10 || n_plain_end < 50 || n_port_forget < 5 || n_lost > n_mark / 50)
+        n_same < 20 || n_port < 100 || n_change < 10 || n_plain_end < 50 || n_port_forget < 5 || n_zero_open < 100 || n_lost > n_mark / 50)
       $fatal(1, "corners: %0d %0d %0d %0d %0d %0d %0d %0d %0d %0d %0d %0d %0d %0d %0d, %0d lost", n_lead, n_trail, n_noted, n_zero, n_gated, n_forget, n_clear, n_jump, n_far,
              n_stall, n_same, n_port, n_change, n_plain_end, n_port_forget, n_lost);
     $display("PASS %0d marks, %0d answered at once, %0d at the end of a window, %0d windows ended plainly, %0d of the port, %0d with window 0, %0d disabled, %0d forgotten, %0d jumps (%0d far), %0d changes, %0d lost",
