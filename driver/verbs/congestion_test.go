@@ -461,6 +461,54 @@ func TestNotificationPointLives(t *testing.T) {
 	})
 }
 
+// TestNotificationPointManyQPs: more QPs than have slots on chip are marked within one window, so that most of the CNPs at its end are for QPs whose context has
+// gone to host memory meanwhile.
+func TestNotificationPointManyQPs(t *testing.T) {
+	const num, length = 400, 8 << 10
+	forWidths(t, func(t *testing.T, width int) {
+		n := newNPNet(t, width, false, dcqcn.RED{Kmin: 1, Kmax: 2000, Pmax: 0.5})
+		np, err := n.host[1].Dev.NotificationPoint()
+		require.NoError(t, err)
+		np.MinTimeBetweenCNPs = verbs.MaxMinTimeBetweenCNPs
+		require.NoError(t, n.host[1].Dev.SetNotificationPoint(np))
+		src, err := n.host[0].PD.AllocMR(length, verbs.AccessLocalWrite)
+		require.NoError(t, err)
+		fillRandom(rand.New(rand.NewPCG(uint64(width), 6)), src.Bytes())
+		dst, err := n.host[1].PD.AllocMR(length, verbs.AccessLocalWrite|verbs.AccessRemoteWrite)
+		require.NoError(t, err)
+		flows := map[uint32]uint32{}
+		evicted := verbs.Counter(n.host[1].Dev, regs.QPCacheEvictOffset)
+		for range num {
+			a, b := n.pair(t)
+			_, err := a.PostSend(verbs.SendWR{Opcode: verbs.OpRDMAWrite, SGEs: []verbs.SGE{src.SGE(0, length)}, RemoteAddr: dst.Addr(), RKey: dst.RKey()})
+			require.NoError(t, err)
+			wc := pollOne(t, n.host[0].CQ)
+			require.NoError(t, wc.Err())
+			flows[b.QPN()] = a.QPN()
+		}
+		require.Equal(t, src.Bytes(), dst.Bytes())
+		require.GreaterOrEqual(t, verbs.Counter(n.host[1].Dev, regs.QPCacheEvictOffset), evicted+num-256)
+		require.NoError(t, n.eng.Advance(10*simtime.Millisecond))
+		w := n.watch[1]
+		require.NoError(t, w.bad)
+		for local := range flows { // the marks of some may be none
+			if !slices.ContainsFunc(w.marks, func(m npEvent) bool { return m.qpn == local }) {
+				delete(flows, local)
+			}
+		}
+		require.Greater(t, len(flows), num/2)
+		require.Greater(t, len(w.cnps), len(flows)+num/4)
+		slack := 3 * simtime.Microsecond
+		if width == 64 {
+			slack = 10 * simtime.Microsecond
+		}
+		checkTimes(t, np, w, flows, slack)
+		require.EqualValues(t, len(w.cnps), verbs.Counter(n.host[1].Dev, regs.NPCNPSentOffset))
+		require.Zero(t, verbs.Counter(n.host[1].Dev, regs.NPCNPDroppedOffset))
+		t.Logf("%d QPs, %d marks, %d CNPs", len(flows), len(w.marks), len(w.cnps))
+	})
+}
+
 // TestNotificationPointRanges: what is out of range is named, and changes nothing.
 func TestNotificationPointRanges(t *testing.T) {
 	p := newPair(t, verbstest.Config{Width: 64})
