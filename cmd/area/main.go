@@ -238,7 +238,7 @@ func elaborate(top string, width int) (map[string]*sourceModule, error) {
 	}
 	name := fmt.Sprintf("%s_w%d", top, width)
 	il := filepath.Join(workDir, name+".il")
-	script := fmt.Sprintf("%s %s\nhierarchy -check -top %s\nproc\nopt_expr\nopt_clean\nwrite_rtlil %s\n", args, files[0], top, il)
+	script := fmt.Sprintf("%s %s\nhierarchy -check -top %s\nproc\nchformal -remove\nopt_expr\nopt_clean\nwrite_rtlil %s\n", args, files[0], top, il)
 	stamp, err := sourceStamp(script)
 	if err != nil {
 		return nil, err
