@@ -3,7 +3,7 @@
 // qp_service, for any one QPN (watch_q) beside others that do as they like. Doorbells of the QP are handed out newer than the last one and not newer
 // than the newest; when nothing waits the newest has been handed out. A timer, turn or CNP is handed out after it was taken, and not more often than it came.
 // The QPN stands in the list once, leaves it in the order in which it came (other_q is any other one), and is at one worker at a time.
-// Nothing is handed out without its slot, and of a QP that does not exist nothing. A copy of a WQE (page 1, any doorbell) goes with its own
+// Nothing is handed out without its slot, and of a QP that does not exist nothing. A copy of a WQE (in place 1, any doorbell) goes with its own
 // doorbell, or is dropped, once. A drain is done when all that was taken before it is handed out, and stays so.
 // Assumed: the cache answers a worker once per look-up; slot 1 is that of watch_q, slot 0 stands for all others.
 
@@ -18,9 +18,7 @@ module qp_service_proof
   input logic                sq_valid_i,
   input logic [NumW:0]       sq_qpn_i,
   input wqe_idx_t            sq_pi_i,
-  input logic                sq_push_i,
-  input logic                sq_long_i,
-  input db_page_t            sq_page_i,
+  input wqe_copy_t           sq_copy_i,
   input logic                rq_valid_i,
   input logic [NumW:0]       rq_qpn_i,
   input wqe_idx_t            rq_pi_i,
@@ -45,26 +43,27 @@ module qp_service_proof
   input logic                exists_i
 );
 
-  logic sq_ready, rq_ready, tmr_ready, turn_ready, hsq_valid, hsq_push, hsq_long, hrq_valid, htmr_valid, hturn_valid, cnp_ready, hcnp_valid;
+  logic sq_ready, rq_ready, tmr_ready, turn_ready, hsq_valid, hrq_valid, htmr_valid, hturn_valid, cnp_ready, hcnp_valid;
   logic list_busy, drain_done, idle, ready;
   wqe_idx_t hsq_pi, hrq_pi;
   qp_idx_t hsq_qp, hrq_qp, htmr_qp, hturn_qp, hcnp_qp;
-  db_page_t hsq_page;
-  db_page_t [1:0] drop_page;
-  logic [1:0] drop_valid, bad_db;
+  wqe_copy_t hsq_copy;
+  copy_idx_t [2:0] drop_at;
+  logic [2:0] drop_valid;
+  logic [1:0] bad_db;
   logic [W-1:0] req_valid, rel_valid;
   logic [W-1:0][23:0] req_qpn;
   qp_service #(.NumW(NumW), .NumWork(W), .Banks(2)) dut (
     .clk_i, .rst_ni, .ready_o(ready),
-    .sq_valid_i, .sq_ready_o(sq_ready), .sq_qpn_i(24'(sq_qpn_i)), .sq_pi_i, .sq_push_i, .sq_long_i, .sq_page_i,
+    .sq_valid_i, .sq_ready_o(sq_ready), .sq_qpn_i(24'(sq_qpn_i)), .sq_pi_i, .sq_copy_i,
     .rq_valid_i, .rq_ready_o(rq_ready), .rq_qpn_i(24'(rq_qpn_i)), .rq_pi_i,
     .tmr_valid_i, .tmr_ready_o(tmr_ready), .tmr_qpn_i, .turn_valid_i, .turn_ready_o(turn_ready), .turn_qpn_i,
     .req_valid_o(req_valid), .req_ready_i, .req_qpn_o(req_qpn), .rsp_valid_i, .rsp_status_i, .rsp_slot_i, .rel_valid_o(rel_valid),
-    .hsq_valid_o(hsq_valid), .hsq_ready_i, .hsq_qp_o(hsq_qp), .hsq_pi_o(hsq_pi), .hsq_push_o(hsq_push), .hsq_long_o(hsq_long), .hsq_page_o(hsq_page),
+    .hsq_valid_o(hsq_valid), .hsq_ready_i, .hsq_qp_o(hsq_qp), .hsq_pi_o(hsq_pi), .hsq_copy_o(hsq_copy),
     .hrq_valid_o(hrq_valid), .hrq_ready_i, .hrq_qp_o(hrq_qp), .hrq_pi_o(hrq_pi),
     .htmr_valid_o(htmr_valid), .htmr_ready_i, .htmr_qp_o(htmr_qp), .hturn_valid_o(hturn_valid), .hturn_ready_i, .hturn_qp_o(hturn_qp),
     .cnp_valid_i, .cnp_ready_o(cnp_ready), .cnp_qpn_i, .hcnp_valid_o(hcnp_valid), .hcnp_ready_i, .hcnp_qp_o(hcnp_qp),
-    .drop_valid_o(drop_valid), .drop_page_o(drop_page), .list_busy_o(list_busy), .drain_i, .drain_done_o(drain_done),
+    .drop_valid_o(drop_valid), .drop_at_o(drop_at), .list_busy_o(list_busy), .drain_i, .drain_done_o(drain_done),
     .ev_bad_db_o(bad_db), .idle_o(idle));
 
   // a hand-out stays, of the same QP
@@ -108,14 +107,14 @@ module qp_service_proof
   assign other_push = dut.list_push && dut.b_qpn_q == other_q;
   assign other_pop = dut.pop && dut.head_qpn == other_q;
 
-  // ---- the copy in page 1 ----
+  // ---- the copy in place 1 ----
   logic copy, held_q, copy_long_q, copy_used;
-  logic [1:0] copy_dropped;
+  logic [2:0] copy_dropped;
   logic [NumW:0] copy_qpn_q;
   wqe_idx_t copy_pi_q;
-  assign copy = sq_valid_i && sq_ready && sq_push_i && sq_page_i == 1'b1;
-  assign copy_used = hsq_valid && hsq_ready_i && hsq_push && hsq_page == 1'b1;
-  assign copy_dropped = {drop_valid[1] && drop_page[1] == 1'b1, drop_valid[0] && drop_page[0] == 1'b1};
+  assign copy = sq_valid_i && sq_ready && sq_copy_i.valid && sq_copy_i.at == 1'b1;
+  assign copy_used = hsq_valid && hsq_ready_i && hsq_copy.valid && hsq_copy.at == 1'b1;
+  always_comb for (int i = 0; i < 3; i++) copy_dropped[i] = drop_valid[i] && drop_at[i] == 1'b1;
 
   always_ff @(posedge clk_i) begin
     first_q <= 1'b0;
@@ -135,7 +134,7 @@ module qp_service_proof
     few_timers: assume (!tmr_valid_i || count_q[2] != 3'd7);
     few_turns: assume (!turn_valid_i || count_q[3] != 3'd7);
     few_cnps: assume (!cnp_valid_i || count_q[4] != 3'd7);
-    page_free: assume (!(sq_valid_i && sq_push_i && sq_page_i == 1'b1) || !held_q);
+    place_free: assume (!(sq_valid_i && sq_copy_i.valid && sq_copy_i.at == 1'b1) || !held_q);
     if (!rst_ni) begin
       open_q <= '0;
       newest_q <= '0;
@@ -214,15 +213,15 @@ module qp_service_proof
         held_q <= 1'b1;
         copy_qpn_q <= sq_qpn_i;
         copy_pi_q <= sq_pi_i;
-        copy_long_q <= sq_long_i;
+        copy_long_q <= sq_copy_i.long_wqe;
       end else if (copy_used || copy_dropped != '0) begin
         held_q <= 1'b0;
       end
-      copy_goes_once: assert (2'(copy_used) + 2'(copy_dropped[0]) + 2'(copy_dropped[1]) <= 2'd1);
-      copy_is_there: assert (!copy_dropped[1] || held_q);
+      copy_goes_once: assert (3'(copy_used) + 3'(copy_dropped[0]) + 3'(copy_dropped[1]) + 3'(copy_dropped[2]) <= 3'd1);
+      copy_is_there: assert (copy_dropped[2:1] == '0 || held_q);
       drops_what_comes: assert (!copy_dropped[0] || copy);
       if (copy_used) begin
-        own_copy: assert (held_q && copy_pi_q == hsq_pi && copy_long_q == hsq_long && (copy_qpn_q == {1'b0, watch_q}) == (hsq_qp == 1'b1));
+        own_copy: assert (held_q && copy_pi_q == hsq_pi && copy_long_q == hsq_copy.long_wqe && (copy_qpn_q == {1'b0, watch_q}) == (hsq_qp == 1'b1));
       end
       no_copy_left: assert (!idle || !held_q);
 
@@ -230,6 +229,7 @@ module qp_service_proof
       twice: cover (out[2] && count_q[2] == 3'd2);
       list_of_two: cover (in_list_q && other_in_q && first_in_list_q && asked_q == 2'b11);
       late_drop: cover (copy_dropped[1] && exists_q);
+      orphan_drop: cover (copy_dropped[2]);
       drain_ends: cover (drain_done && drain_open_q == '0 && open_q[3] && told_q[0] == 2'd1 && drain_to_q[0] == 2'd1);
     end
   end

@@ -741,19 +741,24 @@ module rnic_core
   logic [LaneW:0]   mempl_cnt;
 
   // What happens to QPs that may have no slot: doorbells, timers, turns to send, CNPs.
-  logic             exp_valid, exp_ready, leave_valid, leave_ready, list_busy, cleared, claim_hit, claim_long;
-  logic             hsq_valid, hsq_ready, hsq_push, hsq_long, htmr_valid, htmr_ready, hturn_valid, hturn_ready;
+  logic             exp_valid, exp_ready, leave_valid, leave_ready, list_busy, cleared;
+  logic             hsq_valid, hsq_ready, htmr_valid, htmr_ready, hturn_valid, hturn_ready;
   qpn_t             exp_qpn;
   qp_idx_t          leave_qp, hsq_qp, htmr_qp, hturn_qp;
   wqe_idx_t         hsq_pi;
-  db_page_t         hsq_page;
-  logic [1:0]       drop_valid, ev_bad_qpn;
-  db_page_t [1:0]   drop_page;
+  wqe_copy_t        claim_copy, sq_copy, hsq_copy;
+  logic [2:0]       drop_valid;
+  logic [1:0]       ev_bad_qpn;
+  copy_idx_t [2:0]  drop_at;
+  always_comb begin
+    sq_copy = claim_copy;
+    sq_copy.valid = db_sq.pushed && claim_copy.valid;
+  end
   assign name_qp[3] = leave_qp;
   qp_service #(.NumWork(NumWork)) u_qp_service (
     .clk_i, .rst_ni(core_rst_n), .ready_o(cleared),
     .sq_valid_i(db_valid && db_is_sq), .sq_ready_o(sq_db_ready), .sq_qpn_i(db_sq.qpn), .sq_pi_i(db_sq.pi),
-    .sq_push_i(db_sq.pushed && claim_hit), .sq_long_i(claim_long), .sq_page_i(db_page),
+    .sq_copy_i(sq_copy),
     .rq_valid_i(db_valid && db_is_rq), .rq_ready_o(rq_db_ready), .rq_qpn_i(db_rq.qpn), .rq_pi_i(db_rq.pi),
     .tmr_valid_i(exp_valid), .tmr_ready_o(exp_ready), .tmr_qpn_i(exp_qpn),
     .turn_valid_i(leave_valid), .turn_ready_o(leave_ready), .turn_qpn_i(name[3]),
@@ -761,13 +766,12 @@ module rnic_core
     .req_valid_o(look_valid[NumLook-1:3]), .req_ready_i(look_ready[NumLook-1:3]), .req_qpn_o(look_qpn[NumLook-1:3]),
     .rsp_valid_i(look_rsp_valid[NumLook-1:3]), .rsp_status_i(look_status[NumLook-1:3]), .rsp_slot_i(look_slot[NumLook-1:3]),
     .rel_valid_o(look_rel[NumLook-1:3]),
-    .hsq_valid_o(hsq_valid), .hsq_ready_i(hsq_ready), .hsq_qp_o(hsq_qp), .hsq_pi_o(hsq_pi), .hsq_push_o(hsq_push), .hsq_long_o(hsq_long),
-    .hsq_page_o(hsq_page),
+    .hsq_valid_o(hsq_valid), .hsq_ready_i(hsq_ready), .hsq_qp_o(hsq_qp), .hsq_pi_o(hsq_pi), .hsq_copy_o(hsq_copy),
     .hrq_valid_o(hrq_valid), .hrq_ready_i(rqc_db_ready), .hrq_qp_o(hrq_qp), .hrq_pi_o(hrq_pi),
     .htmr_valid_o(htmr_valid), .htmr_ready_i(htmr_ready), .htmr_qp_o(htmr_qp),
     .hturn_valid_o(hturn_valid), .hturn_ready_i(hturn_ready), .hturn_qp_o(hturn_qp),
     .hcnp_valid_o(hcnp_valid), .hcnp_ready_i(hcnp_ready), .hcnp_qp_o(hcnp_qp),
-    .drop_valid_o(drop_valid), .drop_page_o(drop_page), .list_busy_o(list_busy),
+    .drop_valid_o(drop_valid), .drop_at_o(drop_at), .list_busy_o(list_busy),
     .drain_i(drain), .drain_done_o(drain_done[14]), .ev_bad_db_o(ev_bad_qpn), .idle_o(block_idle[15])
   );
 
@@ -783,11 +787,10 @@ module rnic_core
     .tmr_valid_i(htmr_valid), .tmr_ready_o(htmr_ready), .tmr_qp_i(htmr_qp),
     .leave_valid_o(leave_valid), .leave_ready_i(leave_ready), .leave_qp_o(leave_qp),
     .turn_valid_i(hturn_valid), .turn_ready_o(hturn_ready), .turn_qp_i(hturn_qp),
-    .db_valid_i(hsq_valid), .db_ready_o(hsq_ready), .db_qp_i(hsq_qp), .db_pi_i(hsq_pi), .db_push_i(hsq_push), .db_long_i(hsq_long),
-    .db_page_i(hsq_page),
+    .db_valid_i(hsq_valid), .db_ready_o(hsq_ready), .db_qp_i(hsq_qp), .db_pi_i(hsq_pi), .db_copy_i(hsq_copy),
     .push_valid_i(db_valid && db_is_push), .push_page_i(db_page), .push_word_i(db_offset[6:3]), .push_data_i(db_data),
     .claim_valid_i(db_valid && db_is_sq && sq_db_ready && db_sq.pushed), .claim_qpn_low_i(db_sq.qpn[7:0]), .claim_pi_i(db_sq.pi),
-    .claim_hit_o(claim_hit), .claim_long_o(claim_long), .drop_valid_i(drop_valid), .drop_page_i(drop_page),
+    .claim_copy_o(claim_copy), .drop_valid_i(drop_valid), .drop_at_i(drop_at),
     .ackrx_valid_i(reqack_valid), .ackrx_ready_o(reqack_ready), .ackrx_i(reqack),
     .err_valid_i(txerr_valid && !txerr.response), .err_ready_o(reqerr_ready), .err_i(txerr),
     .flush_valid_i(sq_flush_valid), .flush_ready_o(sq_flush_ready), .flush_idx_i(sq_flush_idx),

@@ -17,33 +17,34 @@ module qp_service_tb #(
   logic clk = 0, rst_n = 0;
   always #1 clk = !clk;
 
-  logic sq_valid = 0, sq_ready, sq_push = 0, sq_long = 0, rq_valid = 0, rq_ready, tmr_valid = 0, tmr_ready, turn_valid = 0, turn_ready, cnp_valid = 0, cnp_ready;
+  logic sq_valid = 0, sq_ready, rq_valid = 0, rq_ready, tmr_valid = 0, tmr_ready, turn_valid = 0, turn_ready, cnp_valid = 0, cnp_ready;
   logic [23:0] sq_qpn = 0, rq_qpn = 0;
   wqe_idx_t sq_pi = 0, rq_pi = 0, hsq_pi, hrq_pi;
-  db_page_t sq_page = 0, hsq_page;
+  wqe_copy_t sq_copy = 0, hsq_copy;
   logic [NumW-1:0] tmr_qpn = 0, turn_qpn = 0, cnp_qpn = 0;
   logic [W-1:0] req_valid, req_ready = 0, rsp_valid = 0, rel_valid;
   logic [W-1:0][23:0] req_qpn;
   qpc_status_e [W-1:0] rsp_status;
   qp_idx_t [W-1:0] rsp_slot;
-  logic hsq_valid, hsq_ready = 0, hsq_push, hsq_long, hrq_valid, hrq_ready = 0, htmr_valid, htmr_ready = 0, hturn_valid, hturn_ready = 0, hcnp_valid, hcnp_ready = 0;
+  logic hsq_valid, hsq_ready = 0, hrq_valid, hrq_ready = 0, htmr_valid, htmr_ready = 0, hturn_valid, hturn_ready = 0, hcnp_valid, hcnp_ready = 0;
   qp_idx_t hsq_qp, hrq_qp, htmr_qp, hturn_qp, hcnp_qp;
-  logic [1:0] drop_valid, ev_bad_db;
-  db_page_t [1:0] drop_page;
+  logic [2:0] drop_valid;
+  logic [1:0] ev_bad_db;
+  copy_idx_t [2:0] drop_at;
   logic list_busy, drain = 0, drain_done, idle, ready;
 
   qp_service #(.NumW(NumW), .NumWork(W), .Banks(4)) dut (
     .clk_i(clk), .rst_ni(rst_n), .ready_o(ready),
-    .sq_valid_i(sq_valid), .sq_ready_o(sq_ready), .sq_qpn_i(sq_qpn), .sq_pi_i(sq_pi), .sq_push_i(sq_push), .sq_long_i(sq_long), .sq_page_i(sq_page),
+    .sq_valid_i(sq_valid), .sq_ready_o(sq_ready), .sq_qpn_i(sq_qpn), .sq_pi_i(sq_pi), .sq_copy_i(sq_copy),
     .rq_valid_i(rq_valid), .rq_ready_o(rq_ready), .rq_qpn_i(rq_qpn), .rq_pi_i(rq_pi),
     .tmr_valid_i(tmr_valid), .tmr_ready_o(tmr_ready), .tmr_qpn_i(tmr_qpn), .turn_valid_i(turn_valid), .turn_ready_o(turn_ready), .turn_qpn_i(turn_qpn),
     .req_valid_o(req_valid), .req_ready_i(req_ready), .req_qpn_o(req_qpn), .rsp_valid_i(rsp_valid), .rsp_status_i(rsp_status), .rsp_slot_i(rsp_slot),
     .rel_valid_o(rel_valid),
-    .hsq_valid_o(hsq_valid), .hsq_ready_i(hsq_ready), .hsq_qp_o(hsq_qp), .hsq_pi_o(hsq_pi), .hsq_push_o(hsq_push), .hsq_long_o(hsq_long), .hsq_page_o(hsq_page),
+    .hsq_valid_o(hsq_valid), .hsq_ready_i(hsq_ready), .hsq_qp_o(hsq_qp), .hsq_pi_o(hsq_pi), .hsq_copy_o(hsq_copy),
     .hrq_valid_o(hrq_valid), .hrq_ready_i(hrq_ready), .hrq_qp_o(hrq_qp), .hrq_pi_o(hrq_pi),
     .htmr_valid_o(htmr_valid), .htmr_ready_i(htmr_ready), .htmr_qp_o(htmr_qp), .hturn_valid_o(hturn_valid), .hturn_ready_i(hturn_ready), .hturn_qp_o(hturn_qp),
     .cnp_valid_i(cnp_valid), .cnp_ready_o(cnp_ready), .cnp_qpn_i(cnp_qpn), .hcnp_valid_o(hcnp_valid), .hcnp_ready_i(hcnp_ready), .hcnp_qp_o(hcnp_qp),
-    .drop_valid_o(drop_valid), .drop_page_o(drop_page), .list_busy_o(list_busy), .drain_i(drain), .drain_done_o(drain_done),
+    .drop_valid_o(drop_valid), .drop_at_o(drop_at), .list_busy_o(list_busy), .drain_i(drain), .drain_done_o(drain_done),
     .ev_bad_db_o(ev_bad_db), .idle_o(idle));
 
   // ---- model: kinds 0 SQ doorbell, 1 RQ doorbell, 2 timer, 3 turn, 4 CNP ----
@@ -53,8 +54,9 @@ module qp_service_tb #(
   int newest[2][N], told[2][N];
   bit exists[N];
   int bad_want = 0, bad_got = 0;
-  bit held[16];              // push windows that hold a copy
-  int copy_of[16], copy_pi[16];
+  bit held[NumCopy];         // places that hold a copy
+  int copy_of[NumCopy], copy_pi[NumCopy];
+  bit from_list[N];          // the newest doorbell waited in the list
   bit drain_open[5][N];      // taken before the drain
   int now = 0, drain_from = 0, last_wait = 0;
   // ---- workers as the cache sees them ----
@@ -63,7 +65,7 @@ module qp_service_tb #(
   int slot_of[N];
   bit fast = 0;              // hand-outs are taken at once
   bit refuse = 1;            // memory refuses at times
-  int handed[5], n_list = 0, n_refused = 0, n_none = 0, n_drop = 0, n_copy = 0, n_drain = 0, n_direct = 0, n_same = 0;
+  int handed[5], n_list = 0, n_refused = 0, n_none = 0, n_drop = 0, n_copy = 0, n_kept = 0, n_drain = 0, n_direct = 0, n_same = 0;
   int longest = 0;
 
   function automatic int qpn_of_slot(qp_idx_t s);
@@ -124,11 +126,12 @@ module qp_service_tb #(
       if (hsq_valid && hsq_ready) begin
         int q;
         q = qpn_of_slot(hsq_qp);
-        if (hsq_push) begin
-          if (!held[hsq_page] || copy_of[hsq_page] != q || copy_pi[hsq_page] != int'(hsq_pi))
-            $fatal(1, "doorbell %0d of QPN %0d with the copy of window %0d, which is of %0d of %0d", hsq_pi, q, hsq_page, copy_pi[hsq_page], copy_of[hsq_page]);
-          if (hsq_long != copy_pi[hsq_page][0]) $fatal(1, "length of a copy");
-          held[hsq_page] = 0;
+        if (hsq_copy.valid) begin
+          if (!held[hsq_copy.at] || copy_of[hsq_copy.at] != q || copy_pi[hsq_copy.at] != int'(hsq_pi))
+            $fatal(1, "doorbell %0d of QPN %0d with the copy in place %0d, which is of %0d of %0d", hsq_pi, q, hsq_copy.at, copy_pi[hsq_copy.at], copy_of[hsq_copy.at]);
+          if (hsq_copy.long_wqe != copy_pi[hsq_copy.at][0]) $fatal(1, "length of a copy");
+          held[hsq_copy.at] = 0;
+          if (from_list[q]) n_kept++;
           n_copy++;
         end
         hand_out(0, hsq_qp, hsq_pi);
@@ -138,11 +141,12 @@ module qp_service_tb #(
       if (hturn_valid && hturn_ready) hand_out(3, hturn_qp, 0);
       if (hcnp_valid && hcnp_ready) hand_out(4, hcnp_qp, 0);
       if (sq_valid && sq_ready) begin
-        if (sq_push) begin
-          held[sq_page] = 1;
-          copy_of[sq_page] = int'(sq_qpn);
-          copy_pi[sq_page] = int'(sq_pi);
+        if (sq_copy.valid) begin
+          held[sq_copy.at] = 1;
+          copy_of[sq_copy.at] = int'(sq_qpn);
+          copy_pi[sq_copy.at] = int'(sq_pi);
         end
+        if (sq_qpn < 24'(N)) from_list[sq_qpn[NumW-1:0]] = !dut.direct;
         if (sq_qpn < 24'(N) && exists[sq_qpn[NumW-1:0]]) taken(0, int'(sq_qpn), int'(sq_pi)); else bad_want++;
       end
       if (rq_valid && rq_ready) begin
@@ -151,10 +155,10 @@ module qp_service_tb #(
       if (tmr_valid && tmr_ready && exists[tmr_qpn]) taken(2, int'(tmr_qpn), 0);
       if (turn_valid && turn_ready && exists[turn_qpn]) taken(3, int'(turn_qpn), 0);
       if (cnp_valid && cnp_ready && exists[cnp_qpn]) taken(4, int'(cnp_qpn), 0);
-      for (int i = 0; i < 2; i++) begin
+      for (int i = 0; i < 3; i++) begin
         if (drop_valid[i]) begin
-          if (!held[drop_page[i]]) $fatal(1, "window %0d dropped, and holds nothing", drop_page[i]);
-          held[drop_page[i]] = 0;
+          if (!held[drop_at[i]]) $fatal(1, "place %0d given up, and holds nothing", drop_at[i]);
+          held[drop_at[i]] = 0;
           n_drop++;
         end
       end
@@ -240,14 +244,13 @@ module qp_service_tb #(
       if (!sq_valid && now_one()) begin
         sq_valid = 1;
         sq_qpn = $urandom_range(0, 40) == 0 ? (24'(N) << $urandom_range(0, 17)) | some_qpn() : some_qpn();
-        sq_push = 0;
-        sq_page = db_page_t'($urandom);
+        sq_copy.at = copy_idx_t'($urandom);
         if (sq_qpn < 24'(N)) begin
           next_pi[0][sq_qpn[NumW-1:0]]++;
           sq_pi = wqe_idx_t'(next_pi[0][sq_qpn[NumW-1:0]]);
         end
-        sq_long = sq_pi[0];
-        sq_push = $urandom_range(0, 1) == 0 && !held[sq_page];
+        sq_copy.long_wqe = sq_pi[0];
+        sq_copy.valid = $urandom_range(0, 1) == 0 && !held[sq_copy.at];
       end
       if (!rq_valid && now_one()) begin
         rq_valid = 1;
@@ -300,7 +303,7 @@ module qp_service_tb #(
     end else begin
       sq_valid = 1;
       sq_qpn = qpn;
-      sq_push = 0;
+      sq_copy = '0;
     end
     repeat (200) @(negedge clk);
     if (bad_got != bad_was + 1) $fatal(1, "a bad doorbell (%0d) was counted %0d times", rq, bad_got - bad_was);
@@ -353,7 +356,7 @@ module qp_service_tb #(
         repeat (3) @(negedge clk);
         for (int k = 0; k < 5; k++)
           for (int q = 0; q < N; q++) if (open[k][q]) $fatal(1, "idle, and kind %0d of QPN %0d is open", k, q);
-        for (int p = 0; p < 16; p++) if (held[p]) $fatal(1, "idle, and window %0d holds a copy", p);
+        for (int p = 0; p < int'(NumCopy); p++) if (held[p]) $fatal(1, "idle, and place %0d holds a copy", p);
         // doorbells of QPs that do not exist are merged in the list like others
         if (bad_got > bad_want || (bad_want > 0 && bad_got == 0)) $fatal(1, "%0d bad doorbells, at most %0d wanted", bad_got, bad_want);
         for (int q = 0; q < N; q++) for (int k = 2; k < 5; k++) begin
@@ -370,8 +373,8 @@ module qp_service_tb #(
     one_bad(0, 24'(N) + 24'd1);
     one_bad(1, 24'(N) + 24'd1);
     for (int k = 0; k < 5; k++) if (handed[k] < 300) $fatal(1, "kind %0d handed out %0d times only", k, handed[k]);
-    if (n_list < 500 || n_direct < 50 || n_drop < 20 || n_copy < 20 || n_none < 20 || n_refused < 20)
-      $fatal(1, "corners: list %0d direct %0d dropped copies %0d copies %0d none %0d refused %0d", n_list, n_direct, n_drop, n_copy, n_none, n_refused);
+    if (n_list < 500 || n_direct < 50 || n_drop < 20 || n_copy < 20 || n_kept < 20 || n_none < 20 || n_refused < 20)
+      $fatal(1, "corners: list %0d direct %0d dropped copies %0d copies %0d from the list %0d none %0d refused %0d", n_list, n_direct, n_drop, n_copy, n_kept, n_none, n_refused);
     $display("PASS %0d %0d %0d %0d %0d handed out, %0d copies used, %0d dropped, %0d look-ups found no QP, %0d drains, longest wait %0d cycles",
              handed[0], handed[1], handed[2], handed[3], handed[4], n_copy, n_drop, n_none, n_drain, longest);
     $finish;

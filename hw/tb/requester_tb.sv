@@ -49,7 +49,11 @@ module requester_tb
   logic [3:0] push_word = 0;
   logic [63:0] push_data = 0;
   logic [2:0] ev_push_unused;
-  logic claim_hit, claim_long;
+  wqe_copy_t claim_copy, db_copy;
+  always_comb begin
+    db_copy = claim_copy;
+    db_copy.valid = db_pushed && claim_copy.valid;
+  end
   logic ackrx_valid = 0, ackrx_ready;
   ack_rx_t ackrx = '0;
   logic err_valid = 0, err_ready;
@@ -118,8 +122,8 @@ module requester_tb
     .clk_i(clk), .rst_ni(rst_n), .time_i(tim), .window_i(window), .req_interval_i(req_interval),
     .quantum_log_i(quantum_log),
     .db_valid_i(db_valid), .db_ready_o(db_ready), .db_qp_i(db_qp), .db_pi_i(db_pi),
-    .db_push_i(db_pushed && claim_hit), .db_long_i(claim_long), .db_page_i(db_page), .claim_valid_i(db_valid && db_ready && db_pushed),
-    .claim_qpn_low_i(db_qpn_low), .claim_pi_i(db_pi), .claim_hit_o(claim_hit), .claim_long_o(claim_long), .drop_valid_i('0), .drop_page_i('0),
+    .db_copy_i(db_copy), .claim_valid_i(db_valid && db_ready && db_pushed),
+    .claim_qpn_low_i(db_qpn_low), .claim_pi_i(db_pi), .claim_copy_o(claim_copy), .drop_valid_i('0), .drop_at_i('0),
     .push_valid_i(push_valid), .push_page_i(db_page), .push_word_i(push_word), .push_data_i(push_data),
     .ev_push_o(ev_push), .ev_push_unused_o(ev_push_unused),
     .ackrx_valid_i(ackrx_valid), .ackrx_ready_o(ackrx_ready), .ackrx_i(ackrx),

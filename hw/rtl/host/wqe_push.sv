@@ -5,83 +5,116 @@
 // A copy counts if it was written from the first word on, word by word (8 or 16 words of 8 bytes), and
 // if its index and the low byte of its QPN are those of the doorbell. The first word of a copy says
 // whose it is, and each word of another writer breaks the order of one of the two: copies that tear
-// each other never count. A doorbell uses a copy up, whether it counts or not; a copy that counts
-// stays as it is, and the window takes nothing, until the requester releases it.
+// each other never count. A doorbell uses a copy up, whether it counts or not.
 //
-// Throughput: a word per cycle in, DataW bits per cycle out. Latency: db_hit_o in the cycle of the
-// doorbell, rd_data_o one cycle after rd_en_i. Back-pressure: none, nothing waits.
+// The words of a window go into one of NumCopy places. A copy that counts goes on with its doorbell, by its place, and stays
+// there until the place is given up; the window takes another place with the next first word. If there is none, a copy does not count.
+//
+// Throughput: a word per cycle in, DataW bits per cycle out; a place is found again 1 cycle after one was taken. Latency: db_copy_o in the cycle of
+// the doorbell, rd_data_o one cycle after rd_en_i. Back-pressure: none, nothing waits.
 
 module wqe_push
   import rnic_pkg::*;
 #(
   parameter int unsigned DataW = 512,
+  parameter int unsigned NumPlaces = NumCopy,            // at most NumCopy
   localparam int unsigned Banks = DataW / 64,
-  localparam int unsigned Rows = 16 / Banks,             // of a window
+  localparam int unsigned Rows = 16 / Banks,             // of a copy
   localparam int unsigned RowW = $clog2(1024 / DataW)
 ) (
   input  logic             clk_i,
   input  logic             rst_ni,
-  input  logic             clear_i,       // a QP begins a new life: no copy counts any more
+  input  logic             clear_i,       // a QP begins a new life: no copy in a window counts any more
   // words
   input  logic             wr_valid_i,
   input  db_page_t         wr_page_i,
   input  logic [3:0]       wr_word_i,
   input  logic [63:0]      wr_data_i,
-  // doorbell with `pushed`, in the cycle in which the requester takes it
+  // doorbell with `pushed`, in the cycle in which it is taken
   input  logic             db_valid_i,
   input  db_page_t         db_page_i,
   input  logic [7:0]       db_qpn_low_i,
   input  logic [15:0]      db_pi_i,
-  output logic             db_hit_o,      // of the doorbell shown, db_valid_i or not
-  output logic             db_long_o,     // 16 words
-  // requester: reads, and is done with a window (also who drops a doorbell)
+  output wqe_copy_t        db_copy_o,     // of the doorbell shown, db_valid_i or not
+  // reads, and places that are given up
   input  logic             rd_en_i,
-  input  db_page_t         rd_page_i,
+  input  copy_idx_t        rd_at_i,
   input  logic [RowW-1:0]  rd_row_i,
   output logic [DataW-1:0] rd_data_o,
-  input  logic [3:0]       free_valid_i,
-  input  db_page_t [3:0]   free_page_i
+  input  logic [4:0]       free_valid_i,
+  input  copy_idx_t [4:0]  free_at_i
 );
 
   localparam int unsigned NumPages = 1 << $bits(db_page_t);
 
+  // ---- windows ---------------------------------------------------------------------------------------
   logic [4:0]          next_q[NumPages];   // words there, in order; 0: nothing that could count
   logic [7:0]          qpn_q[NumPages];
   logic [15:0]         index_q[NumPages];
-  logic [NumPages-1:0] held_q;             // the requester has it
+  logic [NumPages-1:0] has_q;              // a place
+  copy_idx_t           at_q[NumPages];
 
-  logic wr_ok;
-  assign wr_ok = wr_valid_i && !held_q[wr_page_i] &&
-                 (wr_word_i == '0 || (next_q[wr_page_i] != '0 && next_q[wr_page_i] == 5'(wr_word_i)));
+  logic      wr_ok, take, hit, spare_valid_q;
+  copy_idx_t spare_q, wr_at;
+  assign wr_ok = wr_valid_i && (wr_word_i == '0 ? has_q[wr_page_i] || spare_valid_q :
+                                next_q[wr_page_i] != '0 && next_q[wr_page_i] == 5'(wr_word_i));
+  assign take = wr_ok && !has_q[wr_page_i];
+  assign wr_at = has_q[wr_page_i] ? at_q[wr_page_i] : spare_q;
 
-  assign db_long_o = next_q[db_page_i][4];
-  assign db_hit_o = next_q[db_page_i] inside {5'd8, 5'd16} && qpn_q[db_page_i] == db_qpn_low_i &&
-                    index_q[db_page_i] == db_pi_i - 16'd1;
+  assign hit = next_q[db_page_i] inside {5'd8, 5'd16} && qpn_q[db_page_i] == db_qpn_low_i && index_q[db_page_i] == db_pi_i - 16'd1;
+  assign db_copy_o = '{valid: hit, long_wqe: next_q[db_page_i][4], at: at_q[db_page_i]};
 
   always_ff @(posedge clk_i) begin
     if (!rst_ni) begin
       for (int i = 0; i < NumPages; i++) next_q[i] <= '0;
-      held_q <= '0;
+      has_q <= '0;
     end else begin
       if (wr_valid_i) next_q[wr_page_i] <= wr_ok ? 5'(wr_word_i) + 5'd1 : '0;
-      for (int i = 0; i < 4; i++) if (free_valid_i[i]) held_q[free_page_i[i]] <= 1'b0;
+      if (take) has_q[wr_page_i] <= 1'b1;
       if (db_valid_i) begin
         next_q[db_page_i] <= '0;
-        if (db_hit_o) held_q[db_page_i] <= 1'b1;
+        if (hit) has_q[db_page_i] <= 1'b0;
       end
       if (clear_i) for (int i = 0; i < NumPages; i++) next_q[i] <= '0;
     end
+    if (take) at_q[wr_page_i] <= spare_q;
     if (wr_ok && wr_word_i == 4'd0) qpn_q[wr_page_i] <= wr_data_i[31:24];
     if (wr_ok && wr_word_i == 4'd1) index_q[wr_page_i] <= wr_data_i[47:32];
   end
 
+  // ---- places: free ones, and one of them ahead --------------------------------------------------------
+  logic [NumPlaces-1:0] free_q;
+  logic                 any_free, refill;
+  copy_idx_t            found;
+  always_comb begin
+    found = '0;
+    for (int i = int'(NumPlaces) - 1; i >= 0; i--) if (free_q[i]) found = copy_idx_t'(i);
+  end
+  assign any_free = |free_q;
+  assign refill = any_free && (!spare_valid_q || take);
+
+  always_ff @(posedge clk_i) begin
+    if (!rst_ni) begin
+      free_q <= '1;
+      spare_valid_q <= 1'b0;
+    end else begin
+      if (take) spare_valid_q <= 1'b0;
+      if (refill) begin
+        spare_valid_q <= 1'b1;
+        free_q[found] <= 1'b0;
+      end
+      for (int i = 0; i < 5; i++) if (free_valid_i[i]) free_q[free_at_i[i]] <= 1'b1;
+    end
+    if (refill) spare_q <= found;
+  end
+
   // ---- words: bank b holds words b, b + Banks, ... ------------------------------------------------
   for (genvar b = 0; b < int'(Banks); b++) begin : gen_bank
-    rnic_ram #(.Width(64), .Depth(NumPages * Rows)) u_words (
+    rnic_ram #(.Width(64), .Depth(NumPlaces * Rows)) u_words (
       .clk_i,
       .we_i(wr_ok && 32'(wr_word_i) % Banks == b),
-      .waddr_i({wr_page_i, RowW'(32'(wr_word_i) / Banks)}), .wdata_i(wr_data_i),
-      .re_i(rd_en_i), .raddr_i({rd_page_i, rd_row_i}), .rdata_o(rd_data_o[64*b+:64])
+      .waddr_i({wr_at, RowW'(32'(wr_word_i) / Banks)}), .wdata_i(wr_data_i),
+      .re_i(rd_en_i), .raddr_i({rd_at_i, rd_row_i}), .rdata_o(rd_data_o[64*b+:64])
     );
   end
 

@@ -27,8 +27,8 @@ package requester_pkg;
     logic        turn_end;   // the QP's share is used up, it wants another turn after this ticket
     wqe_idx_t    first;
     logic [2:0]  count;
-    logic        pushed;     // count is 1, and the WQE is in the push window of this page
-    db_page_t    page;
+    logic        pushed;     // count is 1, and there is a copy of the WQE in this place of wqe_push
+    copy_idx_t   copy_at;
     logic        stride128;
     logic [3:0]  qp_type;
     logic [2:0]  mtu;

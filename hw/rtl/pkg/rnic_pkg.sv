@@ -88,6 +88,15 @@ package rnic_pkg;
 
   typedef logic [3:0] db_page_t;  // doorbell page
 
+  // A copy of a send WQE that came with its doorbell (wqe_push). Whoever has it uses it, passes it on, or gives its place up.
+  localparam int unsigned NumCopy = 512;
+  typedef logic [$clog2(NumCopy)-1:0] copy_idx_t;
+  typedef struct packed {
+    logic      valid;
+    logic      long_wqe;   // 128 bytes
+    copy_idx_t at;
+  } wqe_copy_t;
+
   // ---- PSN arithmetic, modulo 2^24 (IBTA 9.7.1) ----------------------------------------------
   // Distance from b to a, signed: positive when a is after b. The one compare of the design.
   function automatic logic signed [23:0] psn_diff(input psn_t a, input psn_t b);

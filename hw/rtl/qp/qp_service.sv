@@ -9,7 +9,7 @@
 // of one QP are handed out in the order in which they came. With nothing in the list an event goes to a free worker at once.
 //
 // A doorbell, timer or CNP of a QP that does not exist has no effect (ev_bad_db_o for doorbells); neither has one of a QP whose context memory refuses:
-// the cache has told that. A copy of a WQE in a push window (sq_push_i) goes on with its doorbell if that does not wait in the list, else it is dropped (drop_*).
+// the cache has told that. A copy of a WQE goes with its doorbell (sq_copy_i), or is dropped with it (drop_*).
 //
 // drain: done when all that had been taken at its beginning is handed out.
 //
@@ -32,9 +32,7 @@ module qp_service
   output logic             sq_ready_o,
   input  logic [23:0]      sq_qpn_i,
   input  wqe_idx_t         sq_pi_i,
-  input  logic             sq_push_i,
-  input  logic             sq_long_i,
-  input  db_page_t         sq_page_i,
+  input  wqe_copy_t        sq_copy_i,
   input  logic             rq_valid_i,
   output logic             rq_ready_o,
   input  logic [23:0]      rq_qpn_i,
@@ -61,9 +59,7 @@ module qp_service
   input  logic             hsq_ready_i,
   output qp_idx_t          hsq_qp_o,
   output wqe_idx_t         hsq_pi_o,
-  output logic             hsq_push_o,
-  output logic             hsq_long_o,
-  output db_page_t         hsq_page_o,
+  output wqe_copy_t        hsq_copy_o,
   output logic             hrq_valid_o,
   input  logic             hrq_ready_i,
   output qp_idx_t          hrq_qp_o,
@@ -77,9 +73,9 @@ module qp_service
   output logic             hcnp_valid_o,
   input  logic             hcnp_ready_i,
   output qp_idx_t          hcnp_qp_o,
-  // copies that no doorbell has a use for: one that waits in the list, one without a QP
-  output logic [1:0]       drop_valid_o,
-  output db_page_t [1:0]   drop_page_o,
+  // copies that no doorbell has a use for: of a QPN that cannot be, of a doorbell that a newer one replaces, of one without a QP
+  output logic [2:0]       drop_valid_o,
+  output copy_idx_t [2:0]  drop_at_o,
   output logic             list_busy_o,    // QPs wait
   input  logic             drain_i,
   output logic             drain_done_o,
@@ -99,6 +95,7 @@ module qp_service
     logic [Kinds-1:0] what;
     wqe_idx_t         rq_pi;
     wqe_idx_t         sq_pi;
+    wqe_copy_t        sq_copy;
   } news_t;
 
   // what is added to older news of the same QP
@@ -106,7 +103,10 @@ module qp_service
     news_t r;
     r = n;
     r.what = old.what | n.what;
-    if (!n.what[Sq]) r.sq_pi = old.sq_pi;
+    if (!n.what[Sq]) begin
+      r.sq_pi = old.sq_pi;
+      r.sq_copy = old.sq_copy;
+    end
     if (!n.what[Rq]) r.rq_pi = old.rq_pi;
     return r;
   endfunction
@@ -124,7 +124,7 @@ module qp_service
     in_sel = '0;
     for (int i = int'(Kinds) - 1; i >= 0; i--) if (in_valid[i]) in_sel = 3'(i);
     for (int i = int'(Kinds) - 1; i >= 0; i--) if (in_valid[i] && 3'(i) > in_last_q) in_sel = 3'(i);
-    in_news = '{what: Kinds'(1) << in_sel, sq_pi: sq_pi_i, rq_pi: rq_pi_i};
+    in_news = '{what: Kinds'(1) << in_sel, sq_pi: sq_pi_i, sq_copy: sq_copy_i, rq_pi: rq_pi_i};
     unique case (in_sel)
       3'(Sq): in_qpn = sq_qpn_i[NumW-1:0];
       3'(Rq): in_qpn = rq_qpn_i[NumW-1:0];
@@ -138,18 +138,18 @@ module qp_service
   assign in_ready = in_take ? Kinds'(1) << in_sel : '0;
 
   // ---- workers -------------------------------------------------------------------------------------
-  logic  [NumWork-1:0] active_q, asked_q, have_q, push_q, long_q, finish, fail;
+  logic  [NumWork-1:0] active_q, asked_q, have_q, orphan_q, finish, fail;
   num_t                work_qpn_q[NumWork];
   news_t               work_q[NumWork];
-  db_page_t            page_q[NumWork];
+  news_t               left[NumWork];       // of its part, without what is handed out in this cycle
   logic                any_free, in_same;   // in_same: a worker has the QP of the event
   logic  [WorkW-1:0]   free;
   always_comb begin
-    any_free = !(&active_q);
+    any_free = !(&(active_q | orphan_q));
     free = '0;
     in_same = 1'b0;
     for (int w = int'(NumWork) - 1; w >= 0; w--) begin
-      if (!active_q[w]) free = WorkW'(w);
+      if (!active_q[w] && !orphan_q[w]) free = WorkW'(w);
       if (active_q[w] && work_qpn_q[w] == in_qpn) in_same = 1'b1;
       finish[w] = have_q[w] && work_q[w].what == '0;
       fail[w] = rsp_valid_i[w] && rsp_status_i[w] != QpcOk;
@@ -161,21 +161,27 @@ module qp_service
   logic          b_valid_q, b_pop_q, direct, pop, pop_turn_q, can_pop, insert, swept, head_same;
   num_t          b_qpn_q, head_qpn;
   news_t         b_news_q, word, b_word;
-  logic          list_push, head_valid_q, head_read, head_coming_q;
+  logic          list_push, head_valid_q, head_read, head_coming_q, head_fails;
   logic [NumW:0] wptr_q, rptr_q;
   num_t          ram_head, head_keep_q;
   assign ready_o = swept;
   assign insert = in_any && !in_bad && swept && !direct && !(can_pop && pop_turn_q) && !pop && !(b_valid_q && b_qpn_q == in_qpn);
   assign direct = in_any && !in_bad && swept && !b_valid_q && !list_busy_o && any_free && !in_same;
   assign in_take = swept && in_any && (in_bad || direct || insert);
-  // the QP of the head goes to a free worker, or to the one that has it
+  // the QP of the head goes to a free worker, or to the one that has it, unless that one fails just now: it may not be free then
   assign head_qpn = head_coming_q ? ram_head : head_keep_q;
   always_comb begin
     head_same = 1'b0;
-    for (int w = 0; w < int'(NumWork); w++) if (active_q[w] && work_qpn_q[w] == head_qpn) head_same = 1'b1;
+    head_fails = 1'b0;
+    for (int w = 0; w < int'(NumWork); w++) begin
+      if (active_q[w] && work_qpn_q[w] == head_qpn) begin
+        head_same = 1'b1;
+        head_fails = fail[w];
+      end
+    end
   end
   // events and the head of the list in turn
-  assign can_pop = (head_valid_q || head_coming_q) && (head_same ? !drain_i : any_free);
+  assign can_pop = (head_valid_q || head_coming_q) && (head_same ? !drain_i && !head_fails : any_free);
   assign pop = can_pop && !b_valid_q && (pop_turn_q || !in_any || in_bad);
 
   zero_ram #(.Width($bits(news_t)), .Depth(1 << NumW), .Banks(Banks)) u_news (
@@ -229,9 +235,7 @@ module qp_service
   end
   assign hsq_qp_o = rsp_slot_i[out_sel[Sq]];
   assign hsq_pi_o = work_q[out_sel[Sq]].sq_pi;
-  assign hsq_push_o = push_q[out_sel[Sq]];
-  assign hsq_long_o = long_q[out_sel[Sq]];
-  assign hsq_page_o = page_q[out_sel[Sq]];
+  assign hsq_copy_o = work_q[out_sel[Sq]].sq_copy;
   assign hrq_qp_o = rsp_slot_i[out_sel[Rq]];
   assign hrq_pi_o = work_q[out_sel[Rq]].rq_pi;
   assign htmr_qp_o = rsp_slot_i[out_sel[Tmr]];
@@ -239,30 +243,33 @@ module qp_service
   assign hcnp_qp_o = rsp_slot_i[out_sel[Cnp]];
 
   // ---- workers: state -----------------------------------------------------------------------------------
-  logic [NumWork-1:0] stuck_push;
   always_comb begin
     for (int w = 0; w < int'(NumWork); w++) begin
       req_valid_o[w] = active_q[w] && !asked_q[w];
       req_qpn_o[w] = 24'(work_qpn_q[w]);
-      // its copy: dropped with it, or when a newer doorbell takes its place
-      stuck_push[w] = push_q[w] && !(out_fire[Sq] && out_sel[Sq] == WorkW'(w)) &&
-                      (fail[w] || (b_give && b_add && b_work == WorkW'(w) && word.what[Sq]));
+      left[w] = work_q[w];
+      for (int t = 0; t < int'(Kinds); t++) if (out_fire[t] && out_sel[t] == WorkW'(w)) left[w].what[t] = 1'b0;
     end
   end
   assign rel_valid_o = finish;
 
-  // two sources of dropped copies: the event that goes to the list, and a worker; the latter one per cycle, others later
-  logic [NumWork-1:0] orphan_q, orphan;
-  db_page_t           orphan_page_q[NumWork];
+  // Copies are dropped when a newer doorbell comes to an older one, in the list or at a worker, or gets the worker of one that failed; those of
+  // other workers that fail one per cycle, and such a worker has nothing new meanwhile.
+  logic [NumWork-1:0] orphan, orphaned;
+  copy_idx_t          orphan_at_q[NumWork];
   logic [WorkW-1:0]   orphan_sel;
+  logic               replace;
   always_comb begin
     orphan_sel = '0;
     for (int w = int'(NumWork) - 1; w >= 0; w--) if (orphan_q[w]) orphan_sel = WorkW'(w);
     orphan = '0;
     orphan[orphan_sel] = |orphan_q;
+    for (int w = 0; w < int'(NumWork); w++) orphaned[w] = fail[w] && work_q[w].what[Sq] && work_q[w].sq_copy.valid && !(b_give && b_work == WorkW'(w));
+    if (b_give) replace = left[b_work].what[Sq] && left[b_work].sq_copy.valid && (fail[b_work] || (b_add && word.what[Sq]));
+    else replace = b_valid_q && word.what[Sq] && word.sq_copy.valid && b_news_q.what[Sq];
   end
-  assign drop_valid_o = {|orphan_q, in_take && in_sel == 3'(Sq) && sq_push_i && !direct};
-  assign drop_page_o = {orphan_page_q[orphan_sel], sq_page_i};
+  assign drop_valid_o = {|orphan_q, replace, in_take && in_bad && in_sel == 3'(Sq) && sq_copy_i.valid};
+  assign drop_at_o = {orphan_at_q[orphan_sel], b_give ? left[b_work].sq_copy.at : word.sq_copy.at, sq_copy_i.at};
 
   // one look-up is refused per cycle
   logic [1:0] bad;
@@ -270,14 +277,6 @@ module qp_service
     bad = 2'(in_take && in_bad);
     for (int w = 0; w < int'(NumWork); w++)
       if (fail[w] && rsp_status_i[w] == QpcNone) bad = bad + 2'(work_q[w].what[Sq]) + 2'(work_q[w].what[Rq]);
-  end
-
-  news_t left[NumWork];              // of a worker's part, without what is handed out in this cycle
-  always_comb begin
-    for (int w = 0; w < int'(NumWork); w++) begin
-      left[w] = work_q[w];
-      for (int t = 0; t < int'(Kinds); t++) if (out_fire[t] && out_sel[t] == WorkW'(w)) left[w].what[t] = 1'b0;
-    end
   end
 
   // drain: the list is done when as many have left it as had come; then the workers of that moment
@@ -300,7 +299,6 @@ module qp_service
       active_q <= '0;
       asked_q <= '0;
       have_q <= '0;
-      push_q <= '0;
       orphan_q <= '0;
       hold_q <= '0;
       out_last_q <= '0;
@@ -318,22 +316,18 @@ module qp_service
       if (pop) head_valid_q <= 1'b0;
       else if (head_coming_q) head_valid_q <= 1'b1;
       ev_bad_db_o <= bad;
-      orphan_q <= (orphan_q & ~orphan) | stuck_push;
+      orphan_q <= (orphan_q & ~orphan) | orphaned;
 
       for (int w = 0; w < int'(NumWork); w++) begin
         if (req_valid_o[w] && req_ready_i[w]) asked_q[w] <= 1'b1;
         if (rsp_valid_i[w]) have_q[w] <= !fail[w];
-        if (stuck_push[w] || (out_fire[Sq] && out_sel[Sq] == WorkW'(w))) push_q[w] <= 1'b0;
         if (finish[w] || fail[w]) begin
           active_q[w] <= 1'b0;
           asked_q[w] <= 1'b0;
           have_q[w] <= 1'b0;
         end
       end
-      if (direct) begin
-        active_q[free] <= 1'b1;
-        push_q[free] <= in_sel == 3'(Sq) && sq_push_i;
-      end
+      if (direct) active_q[free] <= 1'b1;
       if (b_give && !b_add) active_q[b_work] <= 1'b1;
 
       hold_q <= out_valid & ~out_ready;
@@ -361,10 +355,8 @@ module qp_service
       if (direct && free == WorkW'(w)) begin
         work_qpn_q[w] <= in_qpn;
         work_q[w] <= in_news;
-        long_q[w] <= sq_long_i;
-        page_q[w] <= sq_page_i;
       end
-      if (stuck_push[w]) orphan_page_q[w] <= page_q[w];
+      if (orphaned[w]) orphan_at_q[w] <= work_q[w].sq_copy.at;
     end
   end
 

@@ -45,9 +45,7 @@ module requester
   output logic             db_ready_o,
   input  qp_idx_t          db_qp_i,
   input  logic [15:0]      db_pi_i,
-  input  logic             db_push_i,    // with a copy of its WQE, in the push window of this page; of 128 bytes
-  input  logic             db_long_i,
-  input  db_page_t         db_page_i,
+  input  wqe_copy_t        db_copy_i,    // of its newest WQE
   // push windows: words, taken at once; a doorbell that comes with `pushed` claims the copy, with its QPN; copies claimed that find no use
   input  logic             push_valid_i,
   input  db_page_t         push_page_i,
@@ -56,10 +54,9 @@ module requester
   input  logic             claim_valid_i,
   input  logic [7:0]       claim_qpn_low_i,
   input  logic [15:0]      claim_pi_i,
-  output logic             claim_hit_o,  // there is a copy
-  output logic             claim_long_o,
-  input  logic [1:0]       drop_valid_i,
-  input  db_page_t [1:0]   drop_page_i,
+  output wqe_copy_t        claim_copy_o,
+  input  logic [2:0]       drop_valid_i,
+  input  copy_idx_t [2:0]  drop_at_i,
   // acknowledges; failed payload reads; QPs that went to ERR, behind their last acknowledge
   input  logic             ackrx_valid_i,
   output logic             ackrx_ready_o,
@@ -342,29 +339,28 @@ module requester
 
   logic push_rd_en, push_used;
   logic [1:0] push_free;
-  db_page_t [1:0] push_free_page;
+  copy_idx_t [1:0] push_free_at;
   logic [$clog2(1024/DataW)-1:0] push_row;
   logic [DataW-1:0] push_data;
 
   assign db_ready_o = db_ready && swept;
   assign ev_push_o = push_free[1] && push_used;
-  assign ev_push_unused_o = 3'(claim_valid_i && !claim_hit_o) + 3'(push_free[0]) + 3'(push_free[1] && !push_used) +
-                            3'(drop_valid_i[0]) + 3'(drop_valid_i[1]);
+  assign ev_push_unused_o = 3'(claim_valid_i && !claim_copy_o.valid) + 3'(push_free[0]) + 3'(push_free[1] && !push_used) +
+                            3'(drop_valid_i[0]) + 3'(drop_valid_i[1]) + 3'(drop_valid_i[2]);
 
   wqe_push #(.DataW(DataW)) u_push (
     .clk_i, .rst_ni, .clear_i(init),
     .wr_valid_i(push_valid_i), .wr_page_i(push_page_i), .wr_word_i(push_word_i), .wr_data_i(push_data_i),
     .db_valid_i(claim_valid_i), .db_page_i(push_page_i), .db_qpn_low_i(claim_qpn_low_i), .db_pi_i(claim_pi_i),
-    .db_hit_o(claim_hit_o), .db_long_o(claim_long_o),
-    .rd_en_i(push_rd_en), .rd_page_i(push_free_page[1]), .rd_row_i(push_row), .rd_data_o(push_data),
-    .free_valid_i({drop_valid_i, push_free}), .free_page_i({drop_page_i, push_free_page})
+    .db_copy_o(claim_copy_o),
+    .rd_en_i(push_rd_en), .rd_at_i(push_free_at[1]), .rd_row_i(push_row), .rd_data_o(push_data),
+    .free_valid_i({drop_valid_i, push_free}), .free_at_i({drop_at_i, push_free_at})
   );
 
   tx_scheduler #(.RotMax(RotMax)) u_scheduler (
     .clk_i, .rst_ni, .quantum_log_i,
     .db_valid_i(db_valid_i && swept), .db_ready_o(db_ready), .db_qp_i, .db_pi_i, .ev_bad_db_o,
-    .db_push_i, .db_long_i, .db_page_i,
-    .push_free_o(push_free[0]), .push_page_o(push_free_page[0]),
+    .db_copy_i, .copy_free_o(push_free[0]), .copy_at_o(push_free_at[0]),
     .db_busy_o(db_busy), .posted_o(posted),
     .flush_valid_o(db_flush_valid), .flush_ready_i(db_flush_ready), .flush_idx_o(db_flush_idx),
     .qpa_req_valid_o, .qpa_req_ready_i, .qpa_req_idx_o, .qpa_rsp_valid_i, .qpa_rsp_i,
@@ -392,7 +388,7 @@ module requester
     .tkt_valid_i(tkt_valid), .tkt_ready_o(tkt_ready), .tkt_i(tkt), .tkt_base_i(tkt_base),
     .tkt_slot_i(tkt_slot),
     .ar_valid_o, .ar_ready_i, .ar_addr_o, .ar_len_o, .r_valid_i, .r_data_i, .r_last_i, .r_err_i,
-    .push_rd_en_o(push_rd_en), .push_page_o(push_free_page[1]), .push_row_o(push_row),
+    .push_rd_en_o(push_rd_en), .push_at_o(push_free_at[1]), .push_row_o(push_row),
     .push_data_i(push_data), .push_free_o(push_free[1]), .push_used_o(push_used),
     .gen_qp_o(gen_qp), .gen_i(gen_head),
     .item_valid_o(item_valid), .item_ready_i(item_ready), .item_o(item), .item_wqe_o(item_wqe),

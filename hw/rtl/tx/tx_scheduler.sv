@@ -2,8 +2,8 @@
 //
 // Send queue scheduler: doorbells, the rotation of active QPs, and the fetch pointer of every QP.
 //
-// A doorbell that finds nobody in the rotation takes its ticket out at once. If its WQE is the only one to
-// fetch and in the push window, that ticket says so; in all other cases the window is released.
+// A doorbell that finds nobody in the rotation takes its ticket out at once. A copy of the newest WQE that came with the doorbell stays with
+// the QP until a ticket for that WQE alone is taken out, and goes with it; it is given up when the WQE is fetched with others, or there is a newer doorbell.
 //
 // A QP wants a turn when something happened that may give it work: a doorbell, an acknowledge that woke it, the end of a turn that left
 // work. Turns are given by the rotation here, which holds a few QPs (RotMax), and behind it by a list outside, of any number of QPs, which
@@ -42,11 +42,9 @@ module tx_scheduler
   output logic           db_ready_o,
   input  qp_idx_t        db_qp_i,
   input  logic [15:0]    db_pi_i,
-  input  logic           db_push_i,    // its WQE is in the push window of this page, which is held for it
-  input  logic           db_long_i,    // with 128 bytes
-  input  db_page_t       db_page_i,
-  output logic           push_free_o,
-  output db_page_t       push_page_o,
+  input  wqe_copy_t      db_copy_i,    // of the newest WQE
+  output logic           copy_free_o,  // a copy without use
+  output copy_idx_t      copy_at_o,
   output logic           ev_bad_db_o,
   output logic           db_busy_o,
   output logic           posted_o,     // a doorbell of op_qp_o is taken
@@ -142,6 +140,8 @@ module tx_scheduler
   wqe_idx_t fetch_mem[NumQp];
   gen_t gen_mem[NumQp];
   logic [3:0] size_mem[NumQp];
+  wqe_copy_t copy_mem[NumQp];
+  logic [NumQp-1:0] copy_q;  // there is one
   logic [NumQp-1:0] queued_q, blocked_q, paused_q;
   logic [NumQp-1:0] away_q;  // queued, but back in the rotation only after its tickets are done
 
@@ -157,6 +157,7 @@ module tx_scheduler
   wqe_idx_t op_pi, op_fetch;
   gen_t op_gen;
   logic op_blocked, op_queued, op_away;
+  wqe_copy_t op_copy;
 
   assign wake_real = wake_valid_i && blocked_q[wake_qp_i] && !paused_q[wake_qp_i];
 
@@ -198,6 +199,10 @@ module tx_scheduler
   assign op_away = away_q[op_qp];
   assign adm_pi_o = op_pi;
   assign keep_o = '{pi: op_pi, fetch: op_fetch, size: size_mem[op_qp], blocked: op_blocked, paused: paused_q[op_qp]};
+  always_comb begin
+    op_copy = copy_mem[op_qp];
+    op_copy.valid = copy_q[op_qp];
+  end
   assign gen_a_o = gen_mem[gen_a_qp_i];
   assign gen_b_o = gen_mem[gen_b_qp_i];
   assign gen_b_paused_o = paused_q[gen_b_qp_i];
@@ -215,16 +220,13 @@ module tx_scheduler
   logic [3:0] db_log_q;
   wqe_idx_t db_new_span, db_old_span;
   logic db_ok, db_err, ev_bad_db_q, db_here;
-  logic db_push_q, db_long_q;
-  db_page_t db_page_q;
+  wqe_copy_t db_copy_q;
 
   assign db_ready_o = db_state_q == DbIdle;
   assign db_busy_o = db_state_q != DbIdle;
   assign db_here = db_state_q == DbIdle && db_valid_i;
   assign qpa_req_valid_o = db_state_q == DbRequest || db_here;
   assign qpa_req_idx_o = db_here ? db_qp_i : db_qp_q;
-  assign push_free_o = db_push_q && db_state_q == DbIdle;
-  assign push_page_o = db_page_q;
   assign db_op_req = db_state_q == DbApply;
   assign flush_valid_o = db_state_q == DbFlush;
   assign flush_idx_o = db_qp_q;
@@ -240,11 +242,8 @@ module tx_scheduler
     if (!rst_ni) begin
       db_state_q <= DbIdle;
       ev_bad_db_q <= 1'b0;
-      db_push_q <= 1'b0;
     end else begin
       ev_bad_db_q <= 1'b0;
-      if (db_valid_i && db_ready_o) db_push_q <= db_push_i;
-      else if (push_free_o || tkt_o.pushed) db_push_q <= 1'b0;
       unique case (db_state_q)
         DbIdle: if (db_valid_i) db_state_q <= qpa_req_ready_i ? DbAnswer : DbRequest;
         DbRequest: if (qpa_req_ready_i) db_state_q <= DbAnswer;
@@ -259,8 +258,7 @@ module tx_scheduler
     if (db_valid_i && db_ready_o) begin
       db_qp_q <= db_qp_i;
       db_pi_q <= db_pi_i;
-      db_long_q <= db_long_i;
-      db_page_q <= db_page_i;
+      db_copy_q <= db_copy_i;
     end
     if (qpa_rsp_valid_i) begin
       db_qp_state_q <= qpa_rsp_i.state;
@@ -332,7 +330,8 @@ module tx_scheduler
   logic [5:0] page_slot, page_left64;
   logic [4:0] page_left128;
   logic [2:0] count;
-  logic runnable, issue, out_of_room, exhausted, turn_over, direct;
+  logic runnable, issue, out_of_room, exhausted, turn_over, direct, pushed;
+  wqe_copy_t copy;
 
   assign avail = (fetch_state_q == FetchIssue ? op_pi : db_pi_q) - op_fetch;
   assign room = op_ci_i + RingLimit - op_fetch;
@@ -353,12 +352,14 @@ module tx_scheduler
   assign turn_over = issue && !exhausted && (rot_valid || others_wait) && used_q >= share_q;
   assign turn_d = turn_open_q && turn_qp_q == op_qp ? turn_q : turn_q + 1'b1;
   assign direct = op == OpDoorbell && db_ok && !db_err && !op_queued && att_db_q && issue &&
-                  fetch_state_q == FetchPick && !rot_valid && !turn_valid_i && tkt_ready_i;
+                  fetch_state_q == FetchPick && !rot_valid && !turn_valid_i && tkt_ready_i && !op_copy.valid;
 
+  // a copy is of the newest WQE, so that of the only one to fetch
+  assign copy = op == OpDoorbell ? db_copy_q : op_copy;
+  assign pushed = tkt_valid_o && copy.valid && avail == 16'd1 && copy.long_wqe == att_stride128_q;
   assign tkt_valid_o = (op == OpIssue && issue) || direct;
   assign tkt_o = '{qp: op_qp, gen: op_gen, turn: turn_d, turn_end: turn_over, first: op_fetch,
-                   count: count, page: db_page_q,
-                   pushed: direct && db_push_q && avail == 16'd1 && db_long_q == att_stride128_q,
+                   count: count, copy_at: copy.at, pushed: pushed,
                    stride128: att_stride128_q, qp_type: att_type_q, mtu: att_mtu_q,
                    timeout: att_timeout_q, max_rd: att_max_rd_q, flow: att_flow_q, pd: att_pd_q};
   assign tkt_base_o = att_base_q;
@@ -479,6 +480,28 @@ module tx_scheduler
     if (op == OpStop || op == OpRestart || (op == OpHold && init_i)) gen_mem[op_qp] <= op_gen + 1'b1;
     // the segmenter is held while a QP is cleared
     if (size_we_i || init_i || load_i) size_mem[init_i || load_i ? op_qp : size_qp_i] <= init_i ? 4'd10 : load_i ? keep_i.size : size_lg_i;
+  end
+
+  // ---- copies ----------------------------------------------------------------------------------------
+  logic copy_keep, copy_drop;   // what came with the doorbell; what the QP has
+  assign copy_keep = db_taken && !db_err && !(direct && exhausted);
+  always_comb begin
+    unique case (op)
+      OpDoorbell: copy_drop = copy_keep;
+      OpIssue: copy_drop = !issue || exhausted;
+      OpHold: copy_drop = init_i || load_i;
+      default: copy_drop = 1'b0;
+    endcase
+  end
+  // a doorbell that takes its ticket out itself finds none
+  assign copy_free_o = !pushed && (copy_drop ? op_copy.valid : op == OpDoorbell && !copy_keep && db_copy_q.valid);
+  assign copy_at_o = copy_drop ? op_copy.at : db_copy_q.at;
+
+  always_ff @(posedge clk_i) begin
+    if (!rst_ni) copy_q <= '0;
+    else if (copy_keep) copy_q[op_qp] <= db_copy_q.valid;
+    else if (copy_drop) copy_q[op_qp] <= 1'b0;
+    if (copy_keep) copy_mem[op_qp] <= db_copy_q;
   end
 
   // ---- who else waits --------------------------------------------------------------------------------

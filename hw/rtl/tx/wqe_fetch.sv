@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // Reads WQEs from host memory: tickets in, one WQE after the other out, in order of the tickets.
-// A pushed WQE is read from its push window when its ticket is the oldest, and the window released.
+// Of a pushed WQE the copy is read when its ticket is the oldest, and its place given up.
 //
 // Every ticket is one AXI burst (at most 512 bytes, inside one 4 KiB page). Up to 16 are
 // outstanding; room for the answer is reserved in a ring buffer before the read is issued. A ticket that went
@@ -32,9 +32,9 @@ module wqe_fetch
   input  logic [DataW-1:0] r_data_i,
   input  logic             r_last_i,
   input  logic             r_err_i,
-  // push windows
+  // copies of pushed WQEs
   output logic             push_rd_en_o,
-  output db_page_t         push_page_o,
+  output copy_idx_t        push_at_o,
   output logic [$clog2(1024/DataW)-1:0] push_row_o,
   input  logic [DataW-1:0] push_data_i,
   output logic             push_free_o,
@@ -154,7 +154,7 @@ module wqe_fetch
   assign head_words = head.pushed ? '0 : words(head.count, head.stride128);
   assign skip_done = state_q == LoadSkip && slot_free && arrived >= head_words;
   assign push_rd_en_o = read && head.pushed;
-  assign push_page_o = head.page;
+  assign push_at_o = head.copy_at;
   assign push_row_o = word_q;
   assign push_free_o = head_pop && head.pushed;
   assign push_used_o = !skip_done;
