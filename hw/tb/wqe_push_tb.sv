@@ -10,7 +10,7 @@ module wqe_push_tb
   parameter int unsigned DataW = 64
 );
   localparam int Rows = 1024 / int'(DataW);
-  localparam int Places = DataW > 64 ? 8 : 16;
+  localparam int Places = 8;
 
   logic clk = 0, rst_n = 0, clear = 0;
   always #1 clk = !clk;
@@ -159,7 +159,7 @@ module wqe_push_tb
     free_valid = '0;
     @(negedge clk);
     if ($countones(dut.free_q) + int'(dut.spare_valid_q) != unused()) $fatal(1, "%0d places are free, %0d unused", $countones(dut.free_q), unused());
-    if (n_hit < 1000 || n_long < 100 || n_miss < 1000 || n_read < 1000 || n_none < 1000 || n_free < 50)
+    if (n_hit < 1000 || n_long < 100 || n_miss < 1000 || n_read < 1000 || n_none < 500 || n_free < 50)
       $fatal(1, "corners: %0d hits, %0d of 16 words, %0d misses, %0d reads, %0d windows without a place, %0d times several given up", n_hit, n_long, n_miss, n_read, n_none, n_free);
     $display("PASS %0d copies used, %0d not, %0d windows without a place", n_hit, n_miss, n_none);
     $finish;
