@@ -138,11 +138,16 @@ func TestPushIsOnlyAHint(t *testing.T) {
 			}
 			for i, qp := range flows {
 				noise(qp, rng.IntN(12))
-				n := 1 + rng.IntN(2) // the second one behind the first
-				for k := range n {
+				n := 1 + rng.IntN(2)
+				wrs := make([]verbs.SendWR, n)
+				for k := range wrs {
 					half := size / n
-					_, err := qp.PostSend(verbs.SendWR{Opcode: verbs.OpRDMAWrite, Flags: verbs.SendSignaled,
-						SGEs: []verbs.SGE{src.SGE(i*size+k*half, half)}, RemoteAddr: dst.Addr() + uint64(i*size+k*half), RKey: dst.RKey()})
+					wrs[k] = verbs.SendWR{Opcode: verbs.OpRDMAWrite, Flags: verbs.SendSignaled,
+						SGEs: []verbs.SGE{src.SGE(i*size+k*half, half)}, RemoteAddr: dst.Addr() + uint64(i*size+k*half), RKey: dst.RKey()}
+				}
+				step := 1 + rng.IntN(n) // one behind the other, or both at once, which are fetched together
+				for ; len(wrs) > 0; wrs = wrs[min(step, len(wrs)):] {
+					_, err := qp.PostSend(wrs[:min(step, len(wrs))]...)
 					require.NoError(t, err)
 					noise(qp, rng.IntN(4))
 				}
