@@ -17,7 +17,7 @@ module wqe_push
   import rnic_pkg::*;
 #(
   parameter int unsigned DataW = 512,
-  parameter int unsigned NumPlaces = NumCopy,            // at most NumCopy
+  parameter int unsigned NumPlaces = NumCopy,            // a power of two, at most NumCopy
   localparam int unsigned Banks = DataW / 64,
   localparam int unsigned Rows = 16 / Banks,             // of a copy
   localparam int unsigned RowW = $clog2(1024 / DataW)
@@ -83,14 +83,26 @@ module wqe_push
   end
 
   // ---- places: free ones, and one of them ahead --------------------------------------------------------
+  localparam int unsigned PerGroup = NumPlaces < 16 ? NumPlaces : 16;
+  localparam int unsigned Groups = NumPlaces / PerGroup;
   logic [NumPlaces-1:0] free_q;
+  logic [PerGroup-1:0]  group_free[Groups], some;
   logic                 any_free, refill;
-  copy_idx_t            found;
+  copy_idx_t            first, found;      // of the first group that has a free one; the first one there
   always_comb begin
-    found = '0;
-    for (int i = int'(NumPlaces) - 1; i >= 0; i--) if (free_q[i]) found = copy_idx_t'(i);
+    first = '0;
+    some = '0;
+    for (int g = int'(Groups) - 1; g >= 0; g--) begin
+      group_free[g] = free_q[g * int'(PerGroup) +: PerGroup];
+      if (group_free[g] != '0) begin
+        first = copy_idx_t'(g * int'(PerGroup));
+        some = group_free[g];
+      end
+    end
+    found = first;
+    for (int i = int'(PerGroup) - 1; i >= 0; i--) if (some[i]) found = first | copy_idx_t'(i);
   end
-  assign any_free = |free_q;
+  assign any_free = some != '0;
   assign refill = any_free && (!spare_valid_q || take);
 
   always_ff @(posedge clk_i) begin
