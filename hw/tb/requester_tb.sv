@@ -2108,10 +2108,12 @@ module requester_tb
   // 0: no loss, updates: no RNR NAK, and nothing goes without credit but the first message. 1: the same with READs, of which
   // responses tell credits too. 2: no updates. 3: loss and lost updates. 4: some peers give no credits. 5: QPs go to ERR and to RESET while they wait.
   task automatic phase_3_body;
-    int rnr0, probe0;
+    int rnr0, probe0, round;
     calm = 0; noisy = 1; window = 64; req_interval = 4; quantum_log = 11; rd_lat_min = 20; ack_lat_min = 20; ack_lat_max = 300;
     go_away();
-    for (int round = 0; round < 6 * one; round++) begin
+    // all of them, and again while too little has happened
+    for (int k = 0; k < 6 * one || (k < 24 && (n_starved < 500 || n_update < 300 || n_probe < 50 || n_limited < 100 || n_first_only < 20 || n_no_recv < 30)); k++) begin
+      round = k % 6;
       jump_ok = round > 1;
       flow_default = 1;
       rd_default = round == 1 ? 30 : 0;
