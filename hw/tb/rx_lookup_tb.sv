@@ -178,7 +178,7 @@ module rx_lookup_tb #(
       repeat (2) @(negedge clk);
     end
     fast = 1;
-    repeat (50) @(posedge clk);
+    repeat (450) @(posedge clk);   // look-ups from before take 400 cycles at most
     n0 = given;
     t0 = now;
     repeat (1000) @(posedge clk);
