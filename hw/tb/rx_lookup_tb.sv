@@ -164,7 +164,7 @@ module rx_lookup_tb #(
   initial begin
     repeat (3) @(posedge clk);
     rst_n = 1;
-    for (int round = 0; round < 400; round++) begin
+    for (int round = 0; round < 700; round++) begin
       repeat ($urandom_range(5, 100)) @(posedge clk);
       @(negedge clk) #0.1 drain_target = taken;
       drain = 1;
