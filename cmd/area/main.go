@@ -62,6 +62,7 @@ synth_ecp5 -noflatten -noabc9 -run coarse:check
 `,
 	},
 	{
+		// From map_luts on these are the steps of synth_xilinx, but abc9 has only modules with logic: it takes the block RAMs out of others.
 		Name: "xcup", Title: "512 bit, UltraScale+ (LUT6)", Width: 512, bram: "36 Kb",
 		script: `read_verilog -lib -specify +/xilinx/cells_sim.v
 synth_xilinx -family xcup -noiopad -noclkbuf -run prepare:map_memory
@@ -69,7 +70,17 @@ memory_libmap -logic-cost-rom 0.015625 -lib +/xilinx/lutrams_xcu.txt -lib +/xili
 techmap -map hw/synth/xcup_ram.v
 techmap -map +/xilinx/lutrams_xc5v_map.v
 techmap -map +/xilinx/brams_xcu_map.v
-synth_xilinx -family xcup -noiopad -noclkbuf -run map_ffram:check
+synth_xilinx -family xcup -noiopad -noclkbuf -run map_ffram:map_luts
+opt_expr -mux_undef -noclkinv
+select t:$_* %m
+abc9 -luts 2:2,3,6:5,10,20 -W 300
+select -clear
+clean
+xilinx_srl -fixed -minlen 3
+techmap -map +/xilinx/lut_map.v -map +/xilinx/cells_map.v -D LUT_WIDTH=6
+xilinx_dffopt
+opt_lut_ins -tech xilinx
+clean
 `,
 	},
 }

@@ -106,6 +106,18 @@ func ff(q, d bit) *cell {
 		Connections: map[string][]bit{"C": {2}, "CE": {0}, "D": {d}, "Q": {q}}}
 }
 
+// A memory with two read ports, where what one reads is the address of the other, is no loop.
+func TestReadPorts(t *testing.T) {
+	dir := map[string]string{"ADDRA": "input", "ADDRB": "input", "ADDRD": "input", "DIA": "input", "DOA": "output", "DOB": "output", "WCLK": "input"}
+	n := &netlist{Cells: map[string]*cell{
+		"r0": ff(10, 0), "r1": ff(13, 12),
+		"m": {Type: "RAM64M", Directions: dir, Connections: map[string][]bit{"ADDRA": {10}, "DOA": {11}, "ADDRB": {11}, "DOB": {12}, "ADDRD": {13}, "DIA": {12}, "WCLK": {2}}},
+	}}
+	if g := newGraph(n, nil, func(string) bool { return false }); g.loops != 0 || g.depth() != 2 {
+		t.Errorf("%d cells in loops, depth %d, want none and 2", g.loops, g.depth())
+	}
+}
+
 func parse(t *testing.T, text string) *netlist {
 	t.Helper()
 	n := &netlist{}
@@ -121,7 +133,8 @@ func TestPaths(t *testing.T) {
 	sub.Cells = map[string]*cell{"g0": lut(4, 3), "g1": lut(5, 4)}
 	top := parse(t, `{"netnames":{"a_q":{"hide_name":0,"bits":[10,"0"]},"b_q":{"hide_name":0,"bits":[14,15]}}}`)
 	top.Cells = map[string]*cell{
-		"r0": ff(10, 0), "l0": lut(11, 10),
+		"r0": ff(10, 0), "l0": lut(17, 10),
+		"b":  {Type: buffer, Connections: map[string][]bit{"A": {0, 17}, "Y": {18, 11}}},
 		"u":  {Type: "sub", Connections: map[string][]bit{"x": {11}, "y": {12}, "w": {16}}},
 		"l1": lut(13, 12, 16), "r1": ff(14, 13), "r2": ff(15, 16),
 	}
@@ -205,7 +218,7 @@ func TestCompare(t *testing.T) {
 func TestSummary(t *testing.T) {
 	mod := func(name string, own counts) *moduleReport { return &moduleReport{Module: name, Own: own} }
 	r := &report{Revision: "abc", Date: "2026-01-01", Flows: map[string]*flowReport{"xcup": {Modules: map[string]*moduleReport{
-		"": mod("rnic_core", counts{LUT: 5}), "u_a": mod("a", counts{LUT: 10}), "u_b": mod("b", counts{LUT: 20, BRAM: 1.5}), "u_b.u_c": mod("c", counts{LUT: 2, DSP: 1})}}}}
+		"": mod("rnic_core", counts{LUT: 5}), "u_a": mod("a", counts{LUT: 10}), "u_b": mod("b", counts{LUT: 20, BRAM: 1.5}), "u_b.gen_x.u_c": mod("c", counts{LUT: 2, DSP: 1})}}}}
 	r.Flows["xcup"].total()
 	var out bytes.Buffer
 	r.summary(&out)

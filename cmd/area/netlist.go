@@ -99,11 +99,14 @@ var cells = map[string]cellInfo{
 	"DP16KD": {kindBRAM, counts{BRAM: 1}}, "PDPW16KD": {kindBRAM, counts{BRAM: 1}}, "MULT18X18D": {kindDSP, counts{DSP: 1}},
 }
 
+// buffer is a cell that joins nets bit by bit.
+const buffer = "$buf"
+
 // count returns the resources of a module without its children.
 func (n *netlist) count(isModule func(string) bool) (counts, error) {
 	var sum counts
 	for name, c := range n.Cells {
-		if isModule(c.Type) || strings.HasPrefix(c.Type, "$scopeinfo") {
+		if isModule(c.Type) || c.Type == "$scopeinfo" || c.Type == buffer {
 			continue
 		}
 		info, ok := cells[c.Type]
@@ -148,6 +151,43 @@ func (c *cell) arcs(f func(port string, weight int)) {
 			}
 		}
 	}
+}
+
+// readPort tells which address an output of a LUT memory depends on: ADDRB for DOB, DPRA for DPO, A for SPO.
+func (c *cell) readPort(output string) (address string) {
+	if port, ok := strings.CutPrefix(output, "DO"); ok && c.Directions["ADDR"+port] != "" {
+		return "ADDR" + port
+	}
+	if output == "DPO" {
+		return "DPRA"
+	}
+	if output == "SPO" {
+		return "A"
+	}
+	return ""
+}
+
+// parts are the read ports of a LUT memory that has several, which do not depend on each other, and its write side; any other cell is
+// one part.
+func (c *cell) parts() []*cell {
+	if cells[c.Type].kind != kindLUTRAM {
+		return []*cell{c}
+	}
+	write := &cell{Type: c.Type, Directions: map[string]string{}}
+	all := []*cell{write}
+	for _, p := range sortedKeys(c.Directions) {
+		d := c.Directions[p]
+		if d == "input" {
+			write.Directions[p] = d
+		} else if address := c.readPort(p); address == "" {
+			return []*cell{c}
+		} else if c.Directions[address] == "" { // one bit of an address split into A0, A1, ...
+			return []*cell{c}
+		} else {
+			all = append(all, &cell{Type: c.Type, Directions: map[string]string{address: "input", p: "output"}})
+		}
+	}
+	return all
 }
 
 // isEnd tells whether paths end at this input of the cell.
@@ -263,18 +303,28 @@ func (g *graph) elaborate(n *netlist, path string, nets map[bit]int32, lookup fu
 			g.elaborate(sub, join(path, name), inner, lookup, isModule)
 			continue
 		}
+		if c.Type == buffer {
+			for i, a := range c.Connections["A"] {
+				if y := c.Connections["Y"][i]; a != 0 && y != 0 {
+					g.parent[g.find(net(y))] = g.find(net(a))
+				}
+			}
+			continue
+		}
 		if _, ok := cells[c.Type]; !ok {
 			continue
 		}
-		f := flatCell{c: c, inst: inst, bits: map[string][]int32{}}
-		for p, bits := range c.Connections {
-			ids := make([]int32, len(bits))
-			for i, b := range bits {
+		bits := map[string][]int32{}
+		for p, all := range c.Connections {
+			ids := make([]int32, len(all))
+			for i, b := range all {
 				ids[i] = net(b)
 			}
-			f.bits[p] = ids
+			bits[p] = ids
 		}
-		g.cells = append(g.cells, f)
+		for _, part := range c.parts() {
+			g.cells = append(g.cells, flatCell{c: part, inst: inst, bits: bits})
+		}
 	}
 	for name, nn := range n.Netnames {
 		if nn.Hide != 0 || strings.HasPrefix(name, "$") {

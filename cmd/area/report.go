@@ -46,12 +46,18 @@ var library = map[string]bool{"rnic_ram": true, "rnic_fifo": true, "stream_arb":
 // Memories above this many bits should not be flip-flops.
 const maxFFMemory = 1024
 
-func parent(path string) string {
-	i := strings.LastIndexByte(path, '.')
-	if i < 0 {
-		return ""
+// parent is the path of the module that has the instance; it may be named within generate blocks.
+func (r *flowReport) parent(path string) string {
+	for {
+		i := strings.LastIndexByte(path, '.')
+		if i < 0 {
+			return ""
+		}
+		path = path[:i]
+		if r.Modules[path] != nil {
+			return path
+		}
 	}
-	return path[:i]
 }
 
 func (r *flowReport) total() {
@@ -59,7 +65,7 @@ func (r *flowReport) total() {
 		m.All = counts{}
 	}
 	for path, m := range r.Modules {
-		for at := path; ; at = parent(at) {
+		for at := path; ; at = r.parent(at) {
 			r.Modules[at].All.add(m.Own)
 			if at == "" {
 				break
@@ -89,13 +95,13 @@ func (r *flowReport) rows(f func(path string, level int, m *moduleReport, own co
 		}
 		own := m.Own
 		for p, c := range r.Modules {
-			if p != path && parent(p) == path && library[c.Module] {
+			if p != path && r.parent(p) == path && library[c.Module] {
 				own.add(c.All)
 			}
 		}
 		level := 0
-		if path != "" {
-			level = 1 + strings.Count(path, ".")
+		for at := path; at != ""; at = r.parent(at) {
+			level++
 		}
 		f(path, level, m, own)
 	}
