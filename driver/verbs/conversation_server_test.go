@@ -47,7 +47,7 @@ func (p *player) playServer() {
 		if !s.posted && (!p.me.Late || takesReceive(q.Opcode) && !s.refused(q)) {
 			s.post()
 		}
-		if q.TOS&3 == 3 && q.Opcode.MayCarryPayload() && s.c.Service != roce.ServiceUD {
+		if s.marked(q) {
 			s.marks++
 		}
 		require.NoError(p.t, p.port.Send(s.request(q), 0, false))
@@ -85,6 +85,11 @@ func (s *server) refused(q *rxetest.Packet) bool {
 		}
 	}
 	return false
+}
+
+// marked tells whether the packet is data with a CE mark, which a CNP answers.
+func (s *server) marked(q *rxetest.Packet) bool {
+	return q.TOS&3 == 3 && q.Opcode.MayCarryPayload() && s.c.Service != roce.ServiceUD
 }
 
 // request puts the numbers of this NIC into a recorded request.
