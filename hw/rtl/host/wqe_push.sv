@@ -86,23 +86,26 @@ module wqe_push
   localparam int unsigned PerGroup = NumPlaces < 16 ? NumPlaces : 16;
   localparam int unsigned Groups = NumPlaces / PerGroup;
   logic [NumPlaces-1:0] free_q;
-  logic [PerGroup-1:0]  group_free[Groups], some;
   logic                 any_free, refill;
-  copy_idx_t            first, found;      // of the first group that has a free one; the first one there
-  always_comb begin
-    first = '0;
+  copy_idx_t            found;
+  // the first place that is free, of the first group that has one
+  function automatic copy_idx_t lowest(input logic [NumPlaces-1:0] places);
+    logic [PerGroup-1:0] some;
+    copy_idx_t           base, at;
     some = '0;
+    base = '0;
+    at = '0;
     for (int g = int'(Groups) - 1; g >= 0; g--) begin
-      group_free[g] = free_q[g * int'(PerGroup) +: PerGroup];
-      if (group_free[g] != '0) begin
-        first = copy_idx_t'(g * int'(PerGroup));
-        some = group_free[g];
+      if (places[g * int'(PerGroup) +: PerGroup] != '0) begin
+        base = copy_idx_t'(g * int'(PerGroup));
+        some = places[g * int'(PerGroup) +: PerGroup];
       end
     end
-    found = first;
-    for (int i = int'(PerGroup) - 1; i >= 0; i--) if (some[i]) found = first | copy_idx_t'(i);
-  end
-  assign any_free = some != '0;
+    for (int i = int'(PerGroup) - 1; i >= 0; i--) if (some[i]) at = copy_idx_t'(i);
+    return base | at;
+  endfunction
+  assign found = lowest(free_q);
+  assign any_free = |free_q;
   assign refill = any_free && (!spare_valid_q || take);
 
   always_ff @(posedge clk_i) begin
