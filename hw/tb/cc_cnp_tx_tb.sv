@@ -36,23 +36,8 @@ module cc_cnp_tx_tb
 
   // ---- the expected frame -----------------------------------------------------------------------------
   logic [7:0] fb[256], gb[256];
-  int fl, gl = 0, l3;
-  logic [31:0] crc;
-  task automatic put(input logic [127:0] x, input int n);       // number, high byte first
-    for (int i = n - 1; i >= 0; i--) begin
-      fb[fl] = x[8*i+:8];
-      fl++;
-    end
-  endtask
-  task automatic put_raw(input logic [127:0] x, input int n);   // byte 0 in [7:0]
-    for (int i = 0; i < n; i++) begin
-      fb[fl] = x[8*i+:8];
-      fl++;
-    end
-  endtask
-  task automatic crc_byte(input logic [7:0] x);
-    for (int i = 0; i < 8; i++) crc = (crc[0] ^ x[i]) ? (crc >> 1) ^ 32'hedb88320 : crc >> 1;
-  endtask
+  int gl = 0, l3;
+  `include "frame.svh"
   typedef struct packed {
     qp_attr_t   attr;
     logic [5:0] dscp;
