@@ -22,6 +22,7 @@ import (
 	"fmt"
 	"io"
 	"io/fs"
+	"maps"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -342,7 +343,7 @@ func (f flow) run(top string, jobs int, check bool, old *flowReport) (*flowRepor
 	}
 	var todo []*sourceModule
 	queued := map[string]bool{}
-	for _, name := range sortedKeys(modules) {
+	for _, name := range slices.Sorted(maps.Keys(modules)) {
 		h := modules[name].hash(modules, string(tool)+f.script)
 		hashes[name] = h
 		_, err := os.Stat(cachePath(f, h))
@@ -550,13 +551,4 @@ func (f flow) batch(name string, batch []*sourceModule, modules map[string]*sour
 		}
 	}
 	return nil
-}
-
-func sortedKeys[V any](m map[string]V) []string {
-	keys := make([]string, 0, len(m))
-	for k := range m {
-		keys = append(keys, k)
-	}
-	sort.Strings(keys)
-	return keys
 }

@@ -5,7 +5,9 @@ package main
 import (
 	"bytes"
 	"encoding/json"
+	"maps"
 	"reflect"
+	"slices"
 	"strings"
 	"testing"
 )
@@ -45,7 +47,7 @@ func TestReadRTLIL(t *testing.T) {
 	m := design(t, rtlil)
 	leaf, top := m["leaf$top.u"], m["top"]
 	if leaf == nil || top == nil || len(m) != 2 {
-		t.Fatalf("modules %v", sortedKeys(m))
+		t.Fatalf("modules %v", slices.Sorted(maps.Keys(m)))
 	}
 	if want := []child{{"u", "leaf$top.u"}}; !reflect.DeepEqual(top.children, want) {
 		t.Errorf("children of top: %v", top.children)
@@ -108,13 +110,16 @@ func ff(q, d bit) *cell {
 
 // A memory with two read ports, where what one reads is the address of the other, is no loop.
 func TestReadPorts(t *testing.T) {
-	dir := map[string]string{"ADDRA": "input", "ADDRB": "input", "ADDRD": "input", "DIA": "input", "DOA": "output", "DOB": "output", "WCLK": "input"}
-	n := &netlist{Cells: map[string]*cell{
-		"r0": ff(10, 0), "r1": ff(13, 12),
-		"m": {Type: "RAM64M", Directions: dir, Connections: map[string][]bit{"ADDRA": {10}, "DOA": {11}, "ADDRB": {11}, "DOB": {12}, "ADDRD": {13}, "DIA": {12}, "WCLK": {2}}},
-	}}
-	if g := newGraph(n, nil, func(string) bool { return false }); g.loops != 0 || g.depth() != 2 {
-		t.Errorf("%d cells in loops, depth %d, want none and 2", g.loops, g.depth())
+	for _, m := range []*cell{
+		{Type: "RAM64M", Directions: map[string]string{"ADDRA": "input", "ADDRB": "input", "ADDRD": "input", "DIA": "input", "DOA": "output", "DOB": "output", "WCLK": "input"},
+			Connections: map[string][]bit{"ADDRA": {10}, "DOA": {11}, "ADDRB": {11}, "DOB": {12}, "ADDRD": {13}, "DIA": {12}, "WCLK": {2}}},
+		{Type: "RAM256X1D", Directions: map[string]string{"A": "input", "D": "input", "DPRA": "input", "SPO": "output", "DPO": "output", "WCLK": "input"},
+			Connections: map[string][]bit{"A": {10}, "SPO": {11}, "DPRA": {11}, "DPO": {12}, "D": {12}, "WCLK": {2}}},
+	} {
+		n := &netlist{Cells: map[string]*cell{"r0": ff(10, 0), "r1": ff(13, 12), "m": m}}
+		if g := newGraph(n, nil, func(string) bool { return false }); g.loops != 0 || g.depth() != 2 {
+			t.Errorf("%s: %d cells in loops, depth %d, want none and 2", m.Type, g.loops, g.depth())
+		}
 	}
 }
 

@@ -5,6 +5,8 @@ package main
 import (
 	"encoding/json"
 	"fmt"
+	"maps"
+	"slices"
 	"sort"
 	"strings"
 )
@@ -153,19 +155,8 @@ func (c *cell) arcs(f func(port string, weight int)) {
 	}
 }
 
-// readPort tells which address an output of a LUT memory depends on: ADDRB for DOB, DPRA for DPO, A for SPO.
-func (c *cell) readPort(output string) (address string) {
-	if port, ok := strings.CutPrefix(output, "DO"); ok && c.Directions["ADDR"+port] != "" {
-		return "ADDR" + port
-	}
-	if output == "DPO" {
-		return "DPRA"
-	}
-	if output == "SPO" {
-		return "A"
-	}
-	return ""
-}
+// readPorts are the addresses that outputs of LUT memories depend on, if there are several; of DOA it is ADDRA, and so on.
+var readPorts = map[string]string{"DPO": "DPRA", "SPO": "A"}
 
 // parts are the read ports of a LUT memory that has several, which do not depend on each other, and its write side; any other cell is
 // one part.
@@ -175,17 +166,19 @@ func (c *cell) parts() []*cell {
 	}
 	write := &cell{Type: c.Type, Directions: map[string]string{}}
 	all := []*cell{write}
-	for _, p := range sortedKeys(c.Directions) {
-		d := c.Directions[p]
-		if d == "input" {
-			write.Directions[p] = d
-		} else if address := c.readPort(p); address == "" {
-			return []*cell{c}
-		} else if c.Directions[address] == "" { // one bit of an address split into A0, A1, ...
-			return []*cell{c}
-		} else {
-			all = append(all, &cell{Type: c.Type, Directions: map[string]string{address: "input", p: "output"}})
+	for _, p := range slices.Sorted(maps.Keys(c.Directions)) {
+		if c.Directions[p] == "input" {
+			write.Directions[p] = "input"
+			continue
 		}
+		address := readPorts[p]
+		if port, ok := strings.CutPrefix(p, "DO"); ok {
+			address = "ADDR" + port
+		}
+		if c.Directions[address] == "" { // one port, or an address in single bits
+			return []*cell{c}
+		}
+		all = append(all, &cell{Type: c.Type, Directions: map[string]string{address: "input", p: "output"}})
 	}
 	return all
 }
@@ -273,12 +266,7 @@ func (g *graph) elaborate(n *netlist, path string, nets map[bit]int32, lookup fu
 		}
 		return id
 	}
-	cellNames := make([]string, 0, len(n.Cells))
-	for name := range n.Cells {
-		cellNames = append(cellNames, name)
-	}
-	sort.Strings(cellNames)
-	for _, name := range cellNames {
+	for _, name := range slices.Sorted(maps.Keys(n.Cells)) {
 		c := n.Cells[name]
 		if isModule(c.Type) {
 			if lookup == nil {

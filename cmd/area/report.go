@@ -6,9 +6,11 @@ import (
 	"bytes"
 	"fmt"
 	"io"
+	"maps"
 	"math"
 	"os"
 	"os/exec"
+	"slices"
 	"sort"
 	"strings"
 )
@@ -88,7 +90,7 @@ func (r *flowReport) paths(all []path) {
 
 // rows calls f for the modules in the order of the hierarchy, library cells added to the module that has them.
 func (r *flowReport) rows(f func(path string, level int, m *moduleReport, own counts)) {
-	for _, path := range sortedKeys(r.Modules) {
+	for _, path := range slices.Sorted(maps.Keys(r.Modules)) {
 		m := r.Modules[path]
 		if library[m.Module] {
 			continue
@@ -139,9 +141,9 @@ func through(p path) string {
 // bad returns an error for what must not be: large memories made of flip-flops, combinational loops.
 func (r *report) bad() error {
 	var wrong []string
-	for _, name := range sortedKeys(r.Flows) {
+	for _, name := range slices.Sorted(maps.Keys(r.Flows)) {
 		f := r.Flows[name]
-		for _, path := range sortedKeys(f.Modules) {
+		for _, path := range slices.Sorted(maps.Keys(f.Modules)) {
 			for _, mem := range f.Modules[path].Memories {
 				if bits := mem.Width * mem.Depth; mem.Mapped == "FF" && bits > maxFFMemory {
 					wrong = append(wrong, fmt.Sprintf("%s: memory %s, %d x %d bit, became flip-flops", name, join(path, mem.Name), mem.Depth, mem.Width))
@@ -166,13 +168,13 @@ const (
 
 // compare prints the modules that changed much against the baseline.
 func compare(w io.Writer, base, now *report) {
-	for _, name := range sortedKeys(now.Flows) {
+	for _, name := range slices.Sorted(maps.Keys(now.Flows)) {
 		old, f := base.Flows[name], now.Flows[name]
 		if old == nil {
 			continue
 		}
 		var lines []string
-		for _, path := range sortedKeys(f.Modules) {
+		for _, path := range slices.Sorted(maps.Keys(f.Modules)) {
 			m, was := f.Modules[path], old.Modules[path]
 			if was == nil {
 				lines = append(lines, fmt.Sprintf("%s: new, LUT %d, LUTRAM %d, FF %d, BRAM %g", instance(path), m.Own.LUT, m.Own.LUTRAM, m.Own.FF, m.Own.BRAM))
@@ -182,7 +184,7 @@ func compare(w io.Writer, base, now *report) {
 				lines = append(lines, instance(path)+":"+d)
 			}
 		}
-		for _, path := range sortedKeys(old.Modules) {
+		for _, path := range slices.Sorted(maps.Keys(old.Modules)) {
 			if f.Modules[path] == nil {
 				lines = append(lines, instance(path)+": gone")
 			}

@@ -13,12 +13,13 @@ import (
 	"github.com/openrnic/openrnic/cosim/fabric"
 	"github.com/openrnic/openrnic/cosim/simtime"
 	"github.com/openrnic/openrnic/driver/roce"
+	"github.com/openrnic/openrnic/driver/verbs/verbstest"
 )
 
 func frame(t *testing.T, h roce.Headers, payload int) []byte {
 	t.Helper()
 	h.SrcIP, h.DstIP = netip.MustParseAddr("192.0.2.1").As16(), netip.MustParseAddr("192.0.2.3").As16()
-	h.DMAC = hostMAC(2)
+	h.DMAC = verbstest.MAC(2)
 	f, err := h.Build(make([]byte, payload), nil)
 	require.NoError(t, err)
 	return f

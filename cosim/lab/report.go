@@ -6,7 +6,9 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
+	"maps"
 	"math"
+	"slices"
 	"strings"
 	"unicode"
 
@@ -264,7 +266,7 @@ func (r *Run) Print(out io.Writer, checks []Check) {
 	}
 	for _, h := range r.Hosts {
 		var parts []string
-		for _, name := range sortedKeys(h.Counters) {
+		for _, name := range slices.Sorted(maps.Keys(h.Counters)) {
 			if v := h.Counters[name]; v != 0 {
 				parts = append(parts, fmt.Sprintf("%s %d", name, v))
 			}

@@ -6,6 +6,7 @@ import (
 	"bytes"
 	"errors"
 	"fmt"
+	"maps"
 	"math/rand/v2"
 	"slices"
 	"strings"
@@ -194,12 +195,9 @@ func (d *device) Relax() {
 	}
 }
 
-// hostMAC is the address that verbstest gives to host i.
-func hostMAC(i int) [6]byte { return [6]byte{0x02, 0x00, 0x5e, 0x00, 0x53, byte(1 + i)} }
-
-// hostOf is the other way round; below 0: no host.
+// hostOf is the host that has the address; below 0: none.
 func hostOf(mac [6]byte) int {
-	if i := int(mac[5]) - 1; i >= 0 && mac == hostMAC(i) {
+	if i := int(mac[5]) - 1; i >= 0 && mac == verbstest.MAC(i) {
 		return i
 	}
 	return -1
@@ -293,7 +291,7 @@ func (w *world) addSwitches(line float64) error {
 			}
 			for h, name := range w.s.Topology.Hosts {
 				if w.behind(name, l.Ends[1-end], s.Name) {
-					cfg.Addresses[hostMAC(h)] = len(cfg.Ports)
+					cfg.Addresses[verbstest.MAC(h)] = len(cfg.Ports)
 				}
 			}
 			w.ports[s.Name+" "+l.name()] = len(cfg.Ports)
@@ -363,7 +361,7 @@ func (w *world) connect(i int, nodes map[string]cosim.Endpoint) error {
 }
 
 func (w *world) setParameters(csr *pcie.Region) error {
-	for _, name := range sortedKeys(w.s.Parameters) {
+	for _, name := range slices.Sorted(maps.Keys(w.s.Parameters)) {
 		r, f, err := parameter(name)
 		if err != nil {
 			return err
@@ -742,32 +740,16 @@ func (c *Capture) next(section string) {
 }
 
 func (c *Capture) tap(a, b string, speed uint64) (fabric.Tap, error) {
-	var ifs [2]int
-	for d, ends := range [2][2]string{{a, b}, {b, a}} {
-		i, err := c.w.AddInterface(capture.Interface{Name: c.section + ends[0] + ">" + ends[1], Speed: speed})
-		if err != nil {
-			return nil, err
-		}
-		ifs[d] = i
+	tap, err := fabric.NewCaptureTap(c.w, c.section+a+">"+b, c.section+b+">"+a, speed)
+	if err != nil {
+		return nil, err
 	}
 	return fabric.TapFunc(func(d fabric.Dir, f fabric.Frame, note string) error {
-		c.until = max(c.until, c.base+f.At)
-		p := capture.Packet{Interface: ifs[d], Time: (c.base + f.At).Nanoseconds(), Data: f.Data, Direction: capture.DirOutbound}
-		if note != "" {
-			p.Comments = []string{note}
-		}
-		return c.w.WritePacket(&p)
+		f.At += c.base
+		c.until = max(c.until, f.At)
+		return tap.Frame(d, f, note)
 	}), nil
 }
 
 // ErrNotAvailable tells that the RTL lacks what a level looks at.
 var ErrNotAvailable = errors.New("not available")
-
-func sortedKeys[V any](m map[string]V) []string {
-	keys := make([]string, 0, len(m))
-	for k := range m {
-		keys = append(keys, k)
-	}
-	slices.Sort(keys)
-	return keys
-}

@@ -370,7 +370,7 @@ func TestNotificationPointPause(t *testing.T) {
 		// acknowledges do not leave, so the sender comes to rest
 		before := sent()
 		n.nic[1].SetPFCPause(0xbf)
-		a, b := n.pair(t)
+		a, _ := n.pair(t)
 		src, err := n.host[0].PD.AllocMR(1<<18, verbs.AccessLocalWrite)
 		require.NoError(t, err)
 		dst, err := n.host[1].PD.AllocMR(1<<18, verbs.AccessLocalWrite|verbs.AccessRemoteWrite)
@@ -384,7 +384,6 @@ func TestNotificationPointPause(t *testing.T) {
 		n.nic[1].SetPFCPause(0)
 		wc := pollOne(t, n.host[0].CQ)
 		require.NoError(t, wc.Err())
-		_ = b
 	})
 }
 

@@ -7,7 +7,6 @@ package verbstest
 import (
 	"errors"
 	"fmt"
-	"net"
 	"net/netip"
 
 	"github.com/openrnic/openrnic/cosim"
@@ -73,10 +72,14 @@ func New(cfg Config) (*Pair, error) {
 	return p, nil
 }
 
+// MAC is the address of host i.
+func MAC(i int) [6]byte { return [6]byte{0x02, 0x00, 0x5e, 0x00, 0x53, byte(1 + i)} }
+
 // Open opens one device, as the host i of a pair.
 func Open(dev pcie.Device, i int, cfg Config) (*Host, error) {
+	mac := MAC(i)
 	vcfg := verbs.Config{
-		MAC:  net.HardwareAddr{0x02, 0x00, 0x5e, 0x00, 0x53, byte(1 + i)},
+		MAC:  mac[:],
 		Addr: netip.AddrFrom4([4]byte{192, 0, 2, byte(1 + i)}), // TEST-NET-1, RFC 5737
 	}
 	if cfg.IPv6 {
