@@ -255,7 +255,6 @@ var proofs = []proof{
 			{"hw/rtl/qp/qp_service.sv", "(fail[b_work] || (b_add && word.what[Sq]));", "(b_add && word.what[Sq]);"},
 			{"hw/rtl/qp/qp_service.sv", "word.sq_copy.valid && b_news_q.what[Sq];", "1'b0;"},
 			{"hw/rtl/qp/qp_service.sv", "work_q[w].sq_copy.valid && !(b_give && b_work == WorkW'(w));", "work_q[w].sq_copy.valid;"},
-			{"hw/rtl/qp/qp_service.sv", "if (!active_q[w] && !orphan_q[w]) free", "if (!active_q[w]) free"},
 			{"hw/rtl/qp/qp_service.sv", "!drain_i && !head_fails", "!drain_i"},
 			{"hw/rtl/qp/qp_service.sv", "any_free && !in_same;", "any_free;"},
 			{"hw/rtl/qp/qp_service.sv", "!b_pop_q && word.what == '0;", "!b_pop_q;"},

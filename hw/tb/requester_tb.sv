@@ -1837,6 +1837,9 @@ module requester_tb
     end
     repeat (20) @(posedge clk);
     if (frag_exp.size() != 0 || frag_got.size() != 0 || inl_exp.size() != 0 || inl_got.size() != 0) $fatal(1, "fragments left over");
+    // each place for a copy is free, or has a window's words, or the copy of a QP
+    n = $countones(dut.u_push.free_q) + int'(dut.u_push.spare_valid_q) + $countones(dut.u_push.has_q) + $countones(dut.u_scheduler.copy_q);
+    if (n != int'(NumCopy)) $fatal(1, "%0d of %0d places for copies are accounted for", n, NumCopy);
     for (int q = 0; q < nq; q++) begin
       if (!dead[q]) begin
         admin(QpStateQuery, q, '0, 0);
